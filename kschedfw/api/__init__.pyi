@@ -182,6 +182,7 @@ from .resource_names import is_attachable_volumes as is_attachable_volumes
 from .resource_names import is_extended as is_extended
 from .resource_names import is_huge_pages as is_huge_pages
 from .selector_text import requirement_text as requirement_text
+from .selector_text import selector_text as selector_text
 from .selectors import LabelSelector as LabelSelector
 from .selectors import NodeSelector as NodeSelector
 from .selectors import NodeSelectorTerm as NodeSelectorTerm
@@ -238,6 +239,7 @@ from .volumes import RBDSource as RBDSource
 from .volumes import Volume as Volume
 from .volumes import VolumeResourceRequirements as VolumeResourceRequirements
 from .volumes import VsphereVolumeSource as VsphereVolumeSource
+from .warning_events import WarningEvent as WarningEvent
 from .words import counted as counted
 from .words import with_article as with_article
 from .workloads import CompletionMode as CompletionMode

@@ -169,6 +169,10 @@ class Admission:
             self._unknown_runtime_classes[name] += 1
         return pod
 
+    def refuse(self, pod: Pod, reason: str) -> None:
+        """Refuse the pod for a reason that the cluster itself gives, which `outcome` then reports."""
+        self._refused.append(RefusedPod(pod.key, reason, reason, pod.metadata.controller))
+
     def _charge(self, pod: Pod) -> str:
         """Count the pod in all its quotas, or in none if one refuses it. Return the reason; empty if it is counted."""
         counting = [quota for quota in self._quotas.get(pod.namespace, ()) if quota.counts(pod)]

@@ -6,16 +6,15 @@ there are problems, unless the caller skips invalid objects.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias
 
 import attrs
 
-from kschedfw.api.admission import Admission, AdmissionOutcome
-from kschedfw.api.custom import CustomObject, read_custom_object
+from kschedfw.api.custom import read_custom_object
 from kschedfw.api.custom_owners import owners_without_pods
 from kschedfw.api.documents import Document, documents
 from kschedfw.api.expand import expand
@@ -27,9 +26,9 @@ from kschedfw.api.garbage import without_collections
 from kschedfw.api.kinds import BUILT_IN_GROUPS, KINDS, Kind, group_of, name_of_kind
 from kschedfw.api.known_fields import FieldValidation, as_warning, unknown_fields
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
+from kschedfw.api.loaded_manifests import Manifests
 from kschedfw.api.manifest_error import InvalidManifestsError, ManifestError, subject_of
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named
-from kschedfw.api.node import Node
 from kschedfw.api.objects import (
     is_custom,
     node_from_manifest,
@@ -40,10 +39,9 @@ from kschedfw.api.objects import (
     to_manifest,
 )
 from kschedfw.api.pod import Pod
-from kschedfw.api.records import frozen
 from kschedfw.api.sources import ManifestSource, sources
+from kschedfw.api.warning_events import WarningEvents, is_event
 from kschedfw.api.words import with_article
-from kschedfw.api.workloads import CronJob, Workload
 from kschedfw.api.yaml_loader import TAKEN
 
 __all__ = [
@@ -59,8 +57,6 @@ __all__ = [
     "read_manifests",
     "to_manifest",
 ]
-
-N = TypeVar("N", bound=Named)
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called while reading, with the number of bytes read and the number of all bytes; both are approximate."""
@@ -92,96 +88,6 @@ class Expand(Enum):
     """Deployments, Jobs and the like."""
     ALL = "all"
     """Well-known custom kinds, too, such as JobSets."""
-
-
-@frozen
-class Manifests:
-    """The loaded objects, and the problems.
-
-    Attributes:
-        loaded: the objects by their class, those of a class in the order of the input. The pods of a workload come in
-            its place; custom objects are of the class CustomObject.
-        ignored: the number of objects that were omitted because scheduling doesn't read their kind, by kind. A kind of
-            another API group than Kubernetes' own is named with its group: `Kustomization.kustomize.config.k8s.io`.
-        problems: the errors.
-        warnings: one for each unknown field, and each namespace of a cluster-scoped object, that was ignored.
-        admission: the results of an API server's admission plugins for the pods that no API server has written.
-        workloads: the workloads as they were read, those included that leave only pods, or nothing, in `loaded`.
-        made: the number of pods made for workloads, by workload: `Deployment default/web`.
-        without_pods: the reason why a workload has no pods, by workload: it is suspended, no node is eligible.
-        custom_owners: the number of objects whose pods only `Expand.ALL` makes, by custom kind.
-    """
-
-    loaded: FrozenDict[type[Named], tuple[Named, ...]] = EMPTY
-    ignored: FrozenDict[str, int] = EMPTY
-    problems: tuple[ManifestError, ...] = ()
-    warnings: tuple[ManifestError, ...] = ()
-    admission: AdmissionOutcome = attrs.field(factory=AdmissionOutcome)
-    workloads: tuple[Workload | CronJob, ...] = ()
-    made: FrozenDict[str, int] = EMPTY
-    without_pods: FrozenDict[str, str] = EMPTY
-    custom_owners: FrozenDict[str, int] = EMPTY
-
-    @classmethod
-    def collect(
-        cls,
-        objects: Iterable[Named],
-        ignored: FrozenDict[str, int] = EMPTY,
-        problems: Iterable[ManifestError] = (),
-        warnings: Iterable[ManifestError] = (),
-        stored: Container[str] | None = None,
-        existing: Iterable[Named] = (),
-    ) -> Self:
-        """Return objects by kind, in their order; pods get the priorities of their classes.
-
-        `stored` are the keys of the pods that an API server has stored already, by default all; the others are
-        admitted as if they were created now, in a cluster that has the `existing` objects, too.
-        """
-        loaded: defaultdict[type[Named], list[Named]] = defaultdict(list)
-        for obj in objects:
-            loaded[type(obj)].append(obj)
-        by_class = {each: tuple(of_class) for each, of_class in loaded.items()}
-        before = tuple(existing)
-        admission = Admission((*before, *(obj for of_class in by_class.values() for obj in of_class)))
-        for obj in before:
-            if isinstance(obj, Pod):
-                admission.count(obj)
-        if pods := cast("Sequence[Pod]", by_class.get(Pod, ())):
-            # What exists uses quotas before anything new is created.
-            known = {pod.key: admission.count(pod) for pod in pods if stored is None or pod.key in stored}
-            admitted = (known.get(pod.key) or admission.admit(pod) for pod in pods)
-            by_class[Pod] = tuple([pod for pod in admitted if pod is not None])
-        found = FrozenDict(by_class)
-        return cls(found, ignored, tuple(problems), tuple(warnings), admission.outcome)
-
-    def objects(self, *, skip_invalid: bool = False) -> tuple[Named, ...]:
-        """Return all objects, referenced ones first and pods last.
-
-        Raises:
-            InvalidManifestsError: there are problems, and `skip_invalid` is false; names all of them.
-        """
-        if self.problems and not skip_invalid:
-            raise InvalidManifestsError(self.problems)
-        early = (kind.cls for kind in KINDS.values() if kind.cls is not Pod)
-        return tuple(obj for cls in (*early, CustomObject, Pod) for obj in self.loaded.get(cls, ()))
-
-    def of(self, cls: type[N]) -> tuple[N, ...]:
-        """Return the objects of a kind, by its class in `kschedfw.api`."""
-        return cast("tuple[N, ...]", self.loaded.get(cls, ()))
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        return self.of(Node)
-
-    @property
-    def pods(self) -> tuple[Pod, ...]:
-        """The pods, bound and pending."""
-        return self.of(Pod)
-
-    @property
-    def custom_objects(self) -> tuple[CustomObject, ...]:
-        """The objects of kinds that aren't Kubernetes' own, which plugins may read."""
-        return self.of(CustomObject)
 
 
 def read_manifests(
@@ -257,6 +163,7 @@ class _Loader:
         self._stored: set[str] = set()
         """The keys of pods that an API server has stored: they have a uid or a status."""
         self._ignored: Counter[str] = Counter()
+        self._events = WarningEvents()
         self._problems: list[ManifestError] = []
         self._warnings: list[ManifestError] = []
         self._generated: Counter[tuple[str, str, str]] = Counter()
@@ -302,7 +209,13 @@ class _Loader:
         )
         ignored = FrozenDict(sorted(self._ignored.items()))
         collected = Manifests.collect(
-            expansion.objects, ignored, self._problems, self._warnings, self._stored, before
+            expansion.objects,
+            ignored,
+            self._problems,
+            self._warnings,
+            self._stored,
+            before,
+            self._events.all(),
         )
         return attrs.evolve(
             collected,
@@ -354,7 +267,8 @@ class _Loader:
             elif is_custom(manifest):
                 obj = read_custom_object(manifest, self._ordinal(manifest, _qualified_kind(manifest)))
             else:
-                self._ignored[_qualified_kind(manifest)] += 1
+                if not (is_event(manifest) and self._events.take(manifest)):
+                    self._ignored[_qualified_kind(manifest)] += 1
                 return
         except ManifestError as error:
             self._report(error.errors, error.subject or subject_of(manifest) or item)

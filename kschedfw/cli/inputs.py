@@ -13,12 +13,14 @@ import attrs
 from kschedfw.api.admission import TOLERATED_BY_DEFAULT, RefusedPod
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import UnknownField, printable
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits
 from kschedfw.api.manifests import Expand, FieldValidation, Manifests, Progress, read_manifests
 from kschedfw.api.meta import Named
 from kschedfw.api.node import TaintEffect
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, group_key
+from kschedfw.api.warning_events import WarningEvent
 from kschedfw.api.words import counted
 from kschedfw.api.workloads import CronJob, Workload
 from kschedfw.cli.enabled import UsageError, check_name
@@ -93,7 +95,8 @@ class Input:
 
     `problems` are warnings and omitted objects; `notes` describe the objects that were read. `refused` are pods
     that an API server would not create; `refusal_notes` describes them. A pod whose name has no namespace is
-    looked for in `namespace`; None stands for all namespaces. `workloads` are those of the files, as they were read.
+    looked for in `namespace`; None stands for all namespaces. `workloads` are those of the files, as they were read,
+    and `without_pods` says of some why they have no pods. `warning_events` are what the cluster itself warned of.
     """
 
     cluster: InMemoryCluster
@@ -102,6 +105,8 @@ class Input:
     refused: Sequence[RefusedPod] = ()
     namespace: str | None = None
     workloads: Sequence[Workload | CronJob] = ()
+    without_pods: Mapping[str, str] = EMPTY
+    warning_events: Sequence[WarningEvent] = ()
 
 
 def read_input(
@@ -185,6 +190,8 @@ def _cluster_of(*parts: _Part) -> Input:
         [note for part in parts for note in part.notes],
         [pod for part in parts for pod in part.manifests.admission.refused],
         workloads=[workload for part in parts for workload in part.manifests.workloads],
+        without_pods={name: why for part in parts for name, why in part.manifests.without_pods.items()},
+        warning_events=[event for part in parts for event in part.manifests.warning_events],
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kschedfw_advisor.observed import recorded_message
 from kschedfw_advisor.pending import Pending, explain_pending
+from kschedfw_advisor.reports import Reports
 
 from kschedfw import WhatIf
 from kschedfw.api import parse_manifests
@@ -60,8 +61,9 @@ def pod(
 def pending(*manifests: dict[str, Any]) -> Pending:
     loaded = parse_manifests("\n".join(map(json.dumps, manifests)))
     assert not loaded.problems, loaded.problems
+    reports = Reports(loaded.admission.refused, loaded.without_pods, loaded.workloads, loaded.warning_events)
     with WhatIf(list(loaded.objects())) as what_if:
-        return explain_pending(what_if)
+        return explain_pending(what_if, reports=reports)
 
 
 CLAIMED: dict[str, Any] = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
@@ -176,6 +178,7 @@ def replica_set(message: str, **more: Any) -> dict[str, Any]:
         ('Internal error occurred: failed calling webhook "p.example.com": timeout', "webhook"),
         ('pods "box-x" is forbidden: violates PodSecurity "restricted:latest": …', "pod-security"),
         ('pods "box-x" is forbidden: exceeded quota: q, requested: pods=1', "quota-exceeded"),
+        ('pods "box-" is forbidden: error looking up service account a/b: …', "service-account-missing"),
         ("no", "pod-refused"),
     ],
 )
@@ -223,3 +226,120 @@ def test_a_pod_on_a_node_that_does_not_exist_is_told() -> None:
     assert (
         pending({**pod(nodeName="n9"), "status": {"phase": "Pending"}}).stuck == ()
     )  # an export without nodes
+
+
+def event(kind: str, name: str, reason: str, message: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.1"},
+        "involvedObject": {"kind": kind, "namespace": "default", "name": name},
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+    }
+
+
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": {"app": "box"}},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+
+
+def controller(kind: str, metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    selector = {} if kind == "Job" else {"selector": {"matchLabels": {"app": "box"}}}
+    template = json.loads(json.dumps(TEMPLATE))
+    if kind == "Job":
+        template["spec"]["restartPolicy"] = "Never"
+    return {
+        "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "box", **STORED, **(metadata or {})},
+        "spec": {**selector, "template": template, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "pods"),
+    [
+        ("ReplicaSet", {"replicas": 4}, 4),
+        ("StatefulSet", {"replicas": 3}, 3),
+        ("Job", {"parallelism": 2}, 2),
+        ("DaemonSet", {}, 1),
+    ],
+)
+def test_pods_whose_creation_only_events_say_has_failed_have_no_place(
+    kind: str, spec: dict[str, Any], pods: int
+) -> None:
+    message = 'pods "box-" is forbidden: violates PodSecurity "restricted:latest": no'
+    answer = pending(NODE, controller(kind, **spec), event(kind, "box", "FailedCreate", message))
+    (lacking,) = answer.uncreated
+    assert answer.settled.placed == ()
+    assert (lacking.pods, lacking.reason, lacking.finding.code) == (pods, message, "pod-security")
+
+
+def test_of_a_stateful_set_with_some_of_its_pods_events_say_why_it_lacks_the_others() -> None:
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "name": "box",
+        "uid": "box",
+        "controller": True,
+    }
+    first = pod("box-0", metadata={"labels": {"app": "box"}, "ownerReferences": [owner]}, nodeName="n1")
+    answer = pending(
+        NODE, first, controller("StatefulSet", replicas=3), event("StatefulSet", "box", "FailedCreate", "no")
+    )
+    assert [(each.pods, each.reason) for each in answer.uncreated] == [(2, "no")]
+
+
+def test_a_failure_of_a_controller_that_has_all_its_pods_is_over() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "box", "uid": "box", "controller": True}
+    first = pod("box-0", metadata={"labels": {"app": "box"}, "ownerReferences": [owner]}, nodeName="n1")
+    answer = pending(
+        NODE, first, controller("StatefulSet", replicas=1), event("StatefulSet", "box", "FailedCreate", "no")
+    )
+    assert answer.uncreated == ()
+
+
+def test_a_warning_says_why_a_pod_does_not_start_on_its_node() -> None:
+    manifest = {**pod(nodeName="n1"), "status": {"phase": "Pending"}}
+    told = event("Pod", "p", "FailedMount", 'secret "tls" not found')
+    (found,) = pending(NODE, manifest, told).stuck
+    assert (found.finding.code, str(found.finding)) == ("start-failed", 'secret "tls" not found')
+    running = {**pod(nodeName="n1"), "status": {"phase": "Running"}}
+    assert pending(NODE, running, told).stuck == ()
+
+
+@pytest.mark.parametrize(
+    ("workload", "code", "text"),
+    [
+        (controller("Job", suspend=True), "suspended", "it is suspended"),
+        (controller("Deployment", paused=True), "paused", "it is paused"),
+        (controller("StatefulSet", replicas=0), "scaled-to-zero", "its spec.replicas is 0"),
+    ],
+)
+def test_a_workload_that_nobody_makes_pods_for_is_idle(
+    workload: dict[str, Any], code: str, text: str
+) -> None:
+    answer = pending(NODE, workload)
+    (found,) = answer.idle
+    assert (found.finding.code, str(found.finding)) == (code, text)
+    assert answer.settled.placed == ()
+
+
+def test_a_daemon_set_for_labels_that_no_node_has_is_idle_and_told_what_may_be_meant() -> None:
+    node = {**NODE, "metadata": {"name": "n1", "labels": {"disk": "ssd"}}}
+    daemon = controller("DaemonSet")
+    daemon["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "sdd"}
+    (found,) = pending(node, daemon).idle
+    assert str(found.finding) == (
+        "no node is eligible: none has disk=sdd; "
+        "correct disk=sdd to disk=ssd, which nodes have, in the labels that the pod wants"
+    )
+
+
+def test_a_finished_job_and_one_that_the_clock_starts_are_not_idle() -> None:
+    done = controller("Job")
+    done["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+    assert pending(NODE, done).idle == ()

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import attrs
 import pytest
 from hypothesis import given, settings
-from kschedfw_advisor.changes import AddNodes, DeletePod, EnlargeNode
+from kschedfw_advisor.cluster_changes import AddNodes, DeletePod
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
 from kschedfw_advisor.readmission import Readmission
 from kschedfw_advisor.remedies import Remedy, find_remedies
+from kschedfw_advisor.request_changes import EnlargeNode
 from kschedfw_advisor.sizes import offered
 from small_clusters import REGISTRY, ending, node, owned, running, what_if
 
@@ -45,10 +46,10 @@ from kschedfw.what_if import Schedule
 from kschedfw.what_if.what_if import WhatIf
 
 
-def remedies(*objects: Node | Pod | NodeBuilder, pod: PodBuilder) -> list[str]:
+def remedies(*objects: Node | Pod | NodeBuilder, pod: PodBuilder | Pod) -> list[str]:
     """What would help the pod in a cluster of these objects."""
     built = [each.build() if isinstance(each, NodeBuilder) else each for each in objects]
-    cluster = what_if(built, pod.build())
+    cluster = what_if(built, pod if isinstance(pod, Pod) else pod.build())
     shapes = node_shapes(cluster.nodes)
     additions = [AddNodes(shape, exists=True) for shape in shapes]
     found = find_remedies(cluster, cluster.pending, additions)
@@ -107,12 +108,35 @@ class TestEachSortOfChange:
         web = owned(make_pod("web-1").host_port(80).node("n1"))
         assert remedies(node("n1"), web, pod=make_pod("p").host_port(80)) == [
             "delete pod default/web-1 from node n1",
+            "drop hostPort 80/TCP, which other pods hold",
             "1 more node like n1",
         ]
 
     def test_a_more_important_holder_stays(self) -> None:
         web = owned(make_pod("web-1").host_port(80).priority(5).node("n1"))
-        assert remedies(node("n1"), web, pod=make_pod("p").host_port(80)) == ["1 more node like n1"]
+        assert remedies(node("n1"), web, pod=make_pod("p").host_port(80)) == [
+            "drop hostPort 80/TCP, which other pods hold",
+            "1 more node like n1",
+        ]
+
+    def test_a_port_of_the_nodes_own_network_is_not_given_up(self) -> None:
+        daemon = owned(make_pod("edge-1").host_port(80).node("n1"), "edge", "DaemonSet")
+        plain = make_pod("p").host_port(80).build()
+        pod = attrs.evolve(plain, spec=attrs.evolve(plain.spec, host_network=True))
+        assert remedies(node("n1"), daemon, pod=pod) == ["1 more node like n1"]
+
+    def test_pods_of_the_only_other_namespace_that_has_such(self) -> None:
+        vault = owned(make_pod("vault-1").namespace("infra").labels(app="vault").node("n1"), "vault")
+        pod = make_pod("p").pod_affinity("kubernetes.io/hostname", {"app": "vault"})
+        assert remedies(node("n1"), vault, pod=pod)[0].startswith("look for app=vault in namespace infra")
+
+    def test_pods_of_other_namespaces_are_not_meant_if_several_have_such(self) -> None:
+        vaults = [
+            owned(make_pod("vault-1").namespace(space).labels(app="vault").node("n1"), "vault")
+            for space in ("infra", "tools")
+        ]
+        pod = make_pod("p").pod_affinity("kubernetes.io/hostname", {"app": "vault"})
+        assert not any("look for" in each for each in remedies(node("n1"), *vaults, pod=pod))
 
     def test_a_greater_skew(self) -> None:
         nodes = [node("n1", cpu=1).zone("a"), node("n2").zone("b")]

@@ -26,28 +26,14 @@ from kschedfw.api import (
 from kschedfw.cluster import Cluster, belongs_to_its_node
 from kschedfw.explain import Evidence, Explanation, NodeExplanation
 from kschedfw_advisor.amounts import rounded
-from kschedfw_advisor.changes import (
-    CORDONED,
-    AddNodes,
-    Change,
-    DeletePod,
-    DropRequirements,
-    DropSelector,
-    Effort,
-    EnlargeNode,
-    FewerDomains,
-    LabelNode,
-    PreferPodRule,
-    RemoveTaint,
-    RequestLess,
-    Spread,
-    Tolerate,
-    Uncordon,
-)
+from kschedfw_advisor.changes import Change, Effort
+from kschedfw_advisor.cluster_changes import CORDONED, AddNodes, DeletePod, LabelNode, RemoveTaint, Uncordon
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
+from kschedfw_advisor.pod_rules import DropHostPort, DropRequirements, DropSelector, PreferPodRule, Tolerate
 from kschedfw_advisor.priorities import with_more_priority
+from kschedfw_advisor.request_changes import EnlargeNode, RequestLess
 from kschedfw_advisor.sizes import allows, offered
-from kschedfw_advisor.spreading import HonorTaints, LabelDomains
+from kschedfw_advisor.spreading import FewerDomains, HonorTaints, LabelDomains, Spread
 from kschedfw_advisor.typos import typos
 
 Changes: TypeAlias = tuple[Change, ...]
@@ -175,7 +161,7 @@ def _ways(
         case "NodeResourcesFit":
             yield list(_around_shortages(pod, node, evidence, pods_on))
         case "NodePorts":
-            yield from (_without_named_pod(pod, each, cluster) for each in evidence)
+            yield from (_around_port(pod, each, cluster) for each in evidence)
         case "PodTopologySpread":
             yield from (_around_spread(pod, each) for each in evidence)
         case "InterPodAffinity":
@@ -316,6 +302,16 @@ def _around_the_unknown(pod: Pod, there: Sequence[Pod]) -> Sequence[Changes]:
 
 def _freed(pod: Pod, resource: str) -> int:
     return 1 if resource == "pods" else pod.requests.amounts.get(resource)
+
+
+def _around_port(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequence[Changes]:
+    """Return the changes that delete the holder of the port, or give the port up."""
+    port, protocol = evidence.values.get("port"), evidence.values.get("protocol")
+    ways = [*_without_named_pod(pod, evidence, cluster)]
+    # In the node's own network, every port of a container is one of the host.
+    if isinstance(port, int) and isinstance(protocol, str) and not pod.spec.host_network:
+        ways.append((DropHostPort(port, protocol),))
+    return ways
 
 
 def _without_named_pod(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequence[Changes]:

@@ -13,22 +13,8 @@ from kschedfw import FrozenDict, Node, Pod
 from kschedfw.api import CPU, group_key, node_allocatable, requirement_text
 from kschedfw.cluster import Cluster, claim_problems
 from kschedfw_advisor.amounts import exact_text
-from kschedfw_advisor.changes import (
-    Change,
-    DropRequirements,
-    DropSelector,
-    EnlargeNode,
-    FewerDomains,
-    LabelNode,
-    PreferPodRule,
-    RemoveGates,
-    RemoveTaint,
-    RequestLess,
-    Spread,
-    Tolerate,
-    Uncordon,
-    taint_text,
-)
+from kschedfw_advisor.changes import Change, taint_text
+from kschedfw_advisor.cluster_changes import LabelNode, RemoveTaint, Uncordon
 from kschedfw_advisor.corrections import (
     RespellClaim,
     RespellLabel,
@@ -40,6 +26,9 @@ from kschedfw_advisor.corrections import (
 )
 from kschedfw_advisor.observed import missing_group
 from kschedfw_advisor.pending import KindOutcome, PodKind
+from kschedfw_advisor.pod_rules import DropRequirements, DropSelector, PreferPodRule, RemoveGates, Tolerate
+from kschedfw_advisor.request_changes import EnlargeNode, RequestLess
+from kschedfw_advisor.spreading import FewerDomains, Spread
 
 _INSUFFICIENT: Final = re.compile(r"Insufficient (\S+)")
 

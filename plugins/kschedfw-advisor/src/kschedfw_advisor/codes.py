@@ -21,6 +21,10 @@ _FINDINGS: Final = {
         "no node has as much of a resource as the pod requests, even when empty",
         ("resource", "requested", "largest", "node"),
     ),
+    "request-too-large-for-allowed": Code(
+        "no node that the pod's rules allow has as much of a resource as it requests, and others have",
+        ("resource", "requested", "largest", "node"),
+    ),
     "resource-not-offered": Code(
         "no node offers a resource that the pod requests", ("resource", "requested")
     ),
@@ -55,6 +59,7 @@ _FINDINGS: Final = {
         "a ResourceQuota demands a request that the pods lack", ("reason", "workload", "pods")
     ),
     "priority-class-missing": Code("the pods' PriorityClass doesn't exist", ("reason", "workload", "pods")),
+    "service-account-missing": Code("the pods' ServiceAccount doesn't exist", ("reason", "workload", "pods")),
     "runtime-class-missing": Code("the pods' RuntimeClass doesn't exist", ("reason", "workload", "pods")),
     "webhook": Code("an admission webhook refuses the pods, or fails", ("reason", "workload", "pods")),
     "pod-security": Code(
@@ -64,6 +69,17 @@ _FINDINGS: Final = {
     "container-waiting": Code(
         "the pod has a node, and a container doesn't start", ("container", "reason", "message")
     ),
+    "start-failed": Code(
+        "the pod has a node, and the cluster warns that it doesn't start there", ("reason", "message")
+    ),
+    "suspended": Code("the workload is suspended, so it has no pods", ("workload", "reason")),
+    "paused": Code("the workload is paused, so it has no pods", ("workload", "reason")),
+    "scaled-to-zero": Code("no pods are wanted of the workload", ("workload", "reason")),
+    "no-eligible-node": Code(
+        "no node is eligible for the DaemonSet; `missing` are the labels that no node has",
+        ("workload", "missing", "corrections"),
+    ),
+    "no-node": Code("there is no node for the DaemonSet", ("workload", "reason")),
     "pod-refused": Code("the API server refuses the pods", ("reason", "workload", "pods")),
     "disruption-budget": Code("a PodDisruptionBudget forbids the eviction", ("reason",)),
     "local-data": Code("the pod has data on its node", ("volumes",)),

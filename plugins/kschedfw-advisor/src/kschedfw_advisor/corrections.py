@@ -17,9 +17,11 @@ from kschedfw.api import (
     Requirement,
     TopologySpreadConstraint,
     Volume,
+    selector_text,
 )
 from kschedfw_advisor.amounts import exact_text, plain_text
-from kschedfw_advisor.changes import Change, Effort, RequestLess, with_spec
+from kschedfw_advisor.changes import Change, Effort, with_spec
+from kschedfw_advisor.request_changes import RequestLess
 
 _Rule = TypeVar("_Rule", TopologySpreadConstraint, PodAffinityTerm)
 
@@ -96,6 +98,38 @@ class RespellPodLabel(_Respelling):
         labels = FrozenDict(dict([self._respelt(*label) for label in selector.match_labels.items()]))
         corrected = LabelSelector(labels, self._corrected(selector.match_expressions))
         return attrs.evolve(term, label_selector=corrected)
+
+
+@attrs.frozen
+class LookInNamespace(Change):
+    """The pod with a required affinity that looks for its pods in another namespace, where there are such pods."""
+
+    usual_effort = Effort.TYPO
+    topology_key: str
+    selector: str
+    namespace: str
+
+    def __str__(self) -> str:
+        where = f"in namespace {self.namespace}, where such pods run"
+        return (
+            f"look for {self.selector} {where}, by namespaces in the pod's affinity over {self.topology_key}"
+        )
+
+    def changed(self, pod: Pod) -> Pod:
+        rules = pod.spec.affinity.pod_affinity
+        if rules is None:
+            return pod
+        terms = tuple(map(self._term, rules.required))
+        affinity = attrs.evolve(pod.spec.affinity, pod_affinity=attrs.evolve(rules, required=terms))
+        return with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
+
+    def _term(self, term: PodAffinityTerm) -> PodAffinityTerm:
+        is_it = term.topology_key == self.topology_key and _selector_of(term) == self.selector
+        return attrs.evolve(term, namespaces=(self.namespace,)) if is_it else term
+
+
+def _selector_of(term: PodAffinityTerm) -> str:
+    return "" if term.label_selector is None else selector_text(term.label_selector.compile())
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ from kschedfw.api import Finding, counted
 from kschedfw.cluster import Cluster, belongs_to_its_node, workload_of
 from kschedfw.explain import Cause, Evidence, Explanation, NodeExplanation
 from kschedfw_advisor.amounts import exact_text
-from kschedfw_advisor.changes import CORDONED
+from kschedfw_advisor.cluster_changes import CORDONED
 
 _MOST_NAMED: Final = 3
 """How many workloads, nodes or domains are named."""

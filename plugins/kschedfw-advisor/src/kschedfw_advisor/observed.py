@@ -14,11 +14,12 @@ from kschedfw.api import (
     PersistentVolumeClaim,
     PodGroup,
     PodPhase,
+    WarningEvent,
     did_you_mean,
     group_key,
 )
 from kschedfw.cluster import Cluster, Workload, workload_of
-from kschedfw.explain import Explanation
+from kschedfw.explain import Explanation, NodeExplanation
 from kschedfw.what_if import Placed
 
 _VOLUME_PLUGINS: Final = ("VolumeBinding", "VolumeZone", "NodeVolumeLimits")
@@ -125,14 +126,17 @@ def missing_group(pod: Pod, cluster: Cluster) -> Iterator[Finding]:
 
 
 def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[Finding]:
-    """Return a finding for each of the pod's volumes that keeps it off nodes, those of the most nodes first."""
+    """Yield a finding for each of the pod's volumes that keeps it off nodes, those of the most nodes first.
+
+    Volumes that keep it only off nodes which something else refuses, too, are left out.
+    """
     if not pod.storage:
         return
+    rows = tuple(explanation.rows())
+    if not any(_is_refused_by_volumes_alone(row) for row in rows):
+        return
     refused = Counter(
-        each.asked
-        for row in explanation.rows()
-        for plugin in _VOLUME_PLUGINS
-        for each in row.evidence.get(plugin, ())
+        each.asked for row in rows for plugin in _VOLUME_PLUGINS for each in row.evidence.get(plugin, ())
     )
     for asked, nodes in refused.most_common():
         yield Finding.of(
@@ -142,6 +146,11 @@ def volume_obstacles(pod: Pod, explanation: Explanation) -> Iterator[Finding]:
             nodes=nodes,
             ofNodes=len(explanation.nodes),
         )
+
+
+def _is_refused_by_volumes_alone(row: NodeExplanation) -> bool:
+    refusals = [each for each in (row.refusal, *row.also_refused_by.values()) if each is not None]
+    return bool(refusals) and all(each.plugin in _VOLUME_PLUGINS for each in refusals)
 
 
 def _claims(pod: Pod, cluster: Cluster) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
@@ -165,20 +174,23 @@ class Stuck:
     finding: Finding
 
 
-def stuck_pods(cluster: Cluster) -> Iterator[Stuck]:
-    """Return the pods that have a node and don't start there, those of most pods first."""
+def stuck_pods(cluster: Cluster, warnings: Mapping[str, WarningEvent]) -> Iterator[Stuck]:
+    """Yield the pods that have a node and don't start there, those of most pods first.
+
+    `warnings` are the last ones about each pod's start, by the pod's key.
+    """
     nodes = {node.name for node in cluster.list(Node)}
     found: defaultdict[tuple[Workload | None, Finding], list[Pod]] = defaultdict(list)
     for pod in cluster.list(Pod):
         if pod.node_name and not (pod.is_terminal or pod.is_terminating):
-            finding = _why_not_started(pod, nodes)
+            finding = _why_not_started(pod, nodes, warnings.get(pod.key))
             if finding is not None:
                 found[workload_of(pod, cluster), finding].append(pod)
     for (workload, finding), pods in sorted(found.items(), key=lambda each: -len(each[1])):
         yield Stuck(tuple(pods), workload, finding)
 
 
-def _why_not_started(pod: Pod, nodes: Collection[str]) -> Finding | None:
+def _why_not_started(pod: Pod, nodes: Collection[str], warning: WarningEvent | None) -> Finding | None:
     if nodes and pod.node_name not in nodes and pod.status.phase is PodPhase.PENDING:
         text = "bound to node {node}, which doesn't exist, so nothing starts it"
         return Finding.of("node-missing", text, node=pod.node_name)
@@ -189,4 +201,6 @@ def _why_not_started(pod: Pod, nodes: Collection[str]) -> Finding | None:
             return Finding.of(
                 "container-waiting", text, container=each.name, reason=waiting.reason, message=waiting.message
             )
+    if warning is not None and pod.status.phase is PodPhase.PENDING:
+        return Finding.of("start-failed", "{message}", reason=warning.reason, message=warning.message)
     return None

@@ -10,14 +10,16 @@ from typing import Final, TypeAlias
 import attrs
 
 from kschedfw import Node, Pod, WhatIf
-from kschedfw.api import Finding, RefusedPod, close_to, group_key
+from kschedfw.api import Finding, close_to, group_key
 from kschedfw.cluster import Cluster, MissingObject, Workload, claim_problems, workload_of
 from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.explain import Cause, cause_of_group, causes_of
 from kschedfw.what_if import Refused
-from kschedfw_advisor.changes import AddNodes, Change, Effort, RemoveGates, edits_of
+from kschedfw_advisor.changes import Change, Effort, edits_of
+from kschedfw_advisor.cluster_changes import AddNodes
 from kschedfw_advisor.corrections import RespellScheduler
 from kschedfw_advisor.culprits import culprits
+from kschedfw_advisor.idle import Idle, idle_workloads
 from kschedfw_advisor.new_nodes import daemons_of
 from kschedfw_advisor.node_groups import NodeGroup, node_shapes
 from kschedfw_advisor.observed import (
@@ -29,10 +31,12 @@ from kschedfw_advisor.observed import (
     stuck_pods,
     volume_obstacles,
 )
+from kschedfw_advisor.pod_rules import RemoveGates
 from kschedfw_advisor.quotas import Uncreated, uncreated
 from kschedfw_advisor.remedies import Remedy, attempt, find_remedies
+from kschedfw_advisor.reports import NO_REPORTS, Reports
 from kschedfw_advisor.settling import Settled, most_telling, settle
-from kschedfw_advisor.sizes import too_large_for_all
+from kschedfw_advisor.sizes import too_large_for_all, too_large_for_allowed
 from kschedfw_advisor.volumes_near import near_claims
 from kschedfw_advisor.workloads import group_of, likeness
 
@@ -134,7 +138,7 @@ class Pending:
     `settled` says which of them have a place now, and which have none. `whys` groups the latter, those with the most
     pods first. `elsewhere` are for schedulers that the configuration has no profile for. `disagreements` are about pods
     that have a place here and none in the cluster itself. `uncreated` is about pods that quotas or limits keep from
-    being created, `stuck` about pods that have a node and don't start there.
+    being created, `stuck` about pods that have a node and don't start there, `idle` about workloads without pods.
     """
 
     settled: Settled
@@ -143,6 +147,7 @@ class Pending:
     disagreements: tuple[Disagreement, ...] = ()
     uncreated: tuple[Uncreated, ...] = ()
     stuck: tuple[Stuck, ...] = ()
+    idle: tuple[Idle, ...] = ()
 
     @property
     def pods(self) -> int:
@@ -155,16 +160,16 @@ def explain_pending(
     groups: Iterable[NodeGroup] = (),
     *,
     most: int | None = None,
-    refused: Iterable[RefusedPod] = (),
+    reports: Reports = NO_REPORTS,
     progress: Callable[[str, int, int], None] | None = None,
     about: About | None = None,
 ) -> Pending:
     """Schedule the pending pods, and find out what would help those that get no place.
 
     The pods that get one keep it in `what_if`. For each other kind, changes are tried. Kinds beyond the
-    first `most` only get the reason, except those that no scheduler tries. `refused` are pods that weren't created
-    when manifests were expanded. New nodes may be of the `groups`, or like the ones that the cluster has. The answer is
-    about the pods of whose namespace and workload `about` holds; all pending pods are scheduled.
+    first `most` only get the reason, except those that no scheduler tries. `reports` are the input's own word on pods
+    that weren't created or don't start. New nodes may be of the `groups`, or like the ones that the cluster has. The
+    answer is about the pods of whose namespace and workload `about` holds; all pending pods are scheduled.
     """
     wanted = what_if.pending
     waiting = [pod for pod in what_if.pods if not (pod.node_name or pod.is_terminal or pod.is_terminating)]
@@ -221,12 +226,15 @@ def explain_pending(
     placed = (each for each in settled.placed if each.pod.key not in evicted)
     disagreements = tuple(disagreements_of(placed, cluster))
     rest = tuple(pod for pod in elsewhere if pod not in misspelt)
-    lacking, stuck = uncreated(cluster, refused), stuck_pods(cluster)
+    lacking = uncreated(cluster, reports)
+    stuck = stuck_pods(cluster, reports.of_pods)
+    idle = idle_workloads(reports, cluster)
     if about is not None:
         lacking = (each for each in lacking if about(each.workload.namespace, each.workload))
         stuck = (each for each in stuck if about(each.pods[0].namespace, each.workload))
+        idle = (each for each in idle if about(each.workload.namespace, each.workload))
     ordered = tuple(sorted(whys, key=lambda why: -why.pods))
-    return Pending(settled, ordered, rest, disagreements, tuple(lacking), tuple(stuck))
+    return Pending(settled, ordered, rest, disagreements, tuple(lacking), tuple(stuck), tuple(idle))
 
 
 def _is_told(pod: Pod, about: About, cluster: Cluster) -> bool:
@@ -335,14 +343,17 @@ def _with_remedies(
         first = () if change is None else (change,)
         found = find_remedies(what_if, kind.pods, additions, siblings, first)
         causes = causes_of(found.explanation)
-        behind = culprits(found.explanation, causes, what_if.cluster)
+        behind = (
+            *culprits(found.explanation, causes, what_if.cluster),
+            *too_large_for_allowed(kind.pods[0], what_if.cluster.list(Node)),
+        )
         kind = attrs.evolve(
             kind,
             remedies=(*kind.remedies, *found.remedies),
             tried=kind.tried + found.tried,
             untried=found.untried,
             notes=(*kind.notes, *volume_obstacles(kind.pods[0], found.explanation)),
-            culprits=tuple(behind),
+            culprits=behind,
             causes=causes,
             group_cause=None if found.explanation.group is None else cause_of_group(found.explanation.group),
         )

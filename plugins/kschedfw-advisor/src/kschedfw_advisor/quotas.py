@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -23,6 +23,7 @@ from kschedfw.api import (
     pod_alike,
 )
 from kschedfw.cluster import Cluster, Workload, workload_of, workload_of_controller
+from kschedfw_advisor.reports import NO_REPORTS, Reports
 
 POLICIES: Final = (PriorityClass, LimitRange, RuntimeClass)
 """The kinds of objects that admission of pods depends on, except quotas."""
@@ -39,6 +40,7 @@ _REFUSALS: Final = (
     ("failed quota", "quota-request-missing"),
     ("no PriorityClass", "priority-class-missing"),
     ("RuntimeClass", "runtime-class-missing"),
+    ("service account", "service-account-missing"),
     ("admission webhook", "webhook"),
     ("failed calling webhook", "webhook"),
     ("PodSecurity", "pod-security"),
@@ -105,15 +107,15 @@ def allowances(
     )
 
 
-def uncreated(cluster: Cluster, refused: Iterable[RefusedPod] = ()) -> Iterator[Uncreated]:
+def uncreated(cluster: Cluster, reports: Reports = NO_REPORTS) -> Iterator[Uncreated]:
     """The pods that workloads lack because they can't be created.
 
     ReplicaSets, ReplicationControllers and StatefulSets say themselves how many they want. In place of Jobs and
-    DaemonSets there are their pods in the cluster, and `refused` are those that weren't created.
+    DaemonSets there are their pods in the cluster, and the refused pods of the reports are those that weren't created.
     """
     of_kept: dict[_Controller, list[RefusedPod]] = {}
     lacking: dict[Workload, list[RefusedPod]] = {}
-    for pod in refused:
+    for pod in reports.refused:
         if pod.controller is None:
             continue
         namespace = pod.pod.partition("/")[0]
@@ -121,13 +123,15 @@ def uncreated(cluster: Cluster, refused: Iterable[RefusedPod] = ()) -> Iterator[
             of_kept.setdefault((namespace, pod.controller.kind, pod.controller.name), []).append(pod)
         else:
             lacking.setdefault(workload_of_controller(pod.controller, namespace), []).append(pod)
-    yield from _of_kept_workloads(cluster, of_kept)
+    yield from _of_kept_workloads(cluster, of_kept, reports.failures)
     for workload, pods in lacking.items():
         yield Uncreated(workload, len(pods), pods[0].reason, tuple(pods))
 
 
 def _of_kept_workloads(
-    cluster: Cluster, refused: Mapping[_Controller, Sequence[RefusedPod]]
+    cluster: Cluster,
+    refused: Mapping[_Controller, Sequence[RefusedPod]],
+    reported: Mapping[_Controller, str],
 ) -> Iterator[Uncreated]:
     owners: tuple[ReplicaSet | StatefulSet | ReplicationController, ...] = (
         *cluster.list(ReplicaSet),
@@ -146,7 +150,8 @@ def _of_kept_workloads(
         key = owner.namespace, type(owner).__name__, owner.name
         lacking = owner.spec.replicas - there[key]
         workload = workload_of(pod, cluster)
-        failure = "" if isinstance(owner, StatefulSet) else owner.status.failure
+        # A StatefulSet has no such condition, only its controller's Events say it.
+        failure = ("" if isinstance(owner, StatefulSet) else owner.status.failure) or reported.get(key, "")
         if failure and lacking > 0 and workload is not None:
             yield Uncreated(workload, lacking, failure, tuple(refused.get(key, ())))
             continue

@@ -15,12 +15,14 @@ from kschedfw.api import group_key
 from kschedfw.explain import Explanation
 from kschedfw.what_if import Outcome, Placed, Schedule, Waiting
 from kschedfw_advisor.candidates import Changes, candidates, size
-from kschedfw_advisor.changes import AddNodes, Change, DeletePod, Effort, RequestLess
+from kschedfw_advisor.changes import Change, Effort
+from kschedfw_advisor.cluster_changes import AddNodes, DeletePod
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.edits import Edit
 from kschedfw_advisor.ending import after_ends, ending_pods
 from kschedfw_advisor.priorities import Prioritise
 from kschedfw_advisor.readmission import Readmission
+from kschedfw_advisor.request_changes import RequestLess
 from kschedfw_advisor.settling import pending_again
 from kschedfw_advisor.sizes import serving_all
 from kschedfw_advisor.typos import typos

@@ -65,10 +65,8 @@ def allows(pod: Pod, node: Node) -> bool:
 
 
 def too_large_for_all(pod: Pod, nodes: Sequence[Node]) -> Iterator[Finding]:
-    """Return a finding for each resource of which the pod requests more than any node has, even when empty."""
-    for name, amount in pod.requests.demand.items():
-        if name == PODS or not amount or any(offered(node, name) >= amount for node in nodes):
-            continue
+    """Yield a finding for each resource of which the pod requests more than any node has, even when empty."""
+    for name, amount in _too_large(pod, nodes):
         most = largest(nodes, name)
         # Programs get integers in the resource's unit, and people plain amounts.
         what = plain_text(name, amount)
@@ -76,18 +74,35 @@ def too_large_for_all(pod: Pod, nodes: Sequence[Node]) -> Iterator[Finding]:
             text = f"no node offers {{resource}}, of which the pod requests {what}"
             yield Finding.of("resource-not-offered", text, resource=name, requested=amount)
         else:
-            text = (
-                f"no node has {what} of {{resource}} even when empty; "
-                f"the largest has {plain_text(name, most.amount)} ({{node}})"
-            )
-            yield Finding.of(
-                "request-too-large",
-                text,
-                resource=name,
-                requested=amount,
-                largest=most.amount,
-                node=most.node,
-            )
+            yield _largest_finding("request-too-large", name, amount, most, "")
+
+
+def too_large_for_allowed(pod: Pod, nodes: Sequence[Node]) -> Iterator[Finding]:
+    """Yield a finding for each resource of which other nodes have enough, and none that the pod may use, when empty.
+
+    The pod may use the nodes that its selector, required node affinity and tolerations allow.
+    """
+    may_use = allowed_nodes(pod, nodes)
+    for name, amount in _too_large(pod, may_use):
+        most = largest(may_use, name)
+        if most is not None and any(offered(node, name) >= amount for node in nodes):
+            which = " that the pod may use"
+            yield _largest_finding("request-too-large-for-allowed", name, amount, most, which)
+
+
+def _too_large(pod: Pod, nodes: Sequence[Node]) -> Iterator[tuple[str, int]]:
+    """Yield the resources, each with the requested amount, of which no node has so much."""
+    for name, amount in pod.requests.demand.items():
+        if name != PODS and amount and not any(offered(node, name) >= amount for node in nodes):
+            yield name, amount
+
+
+def _largest_finding(code: str, resource: str, amount: int, most: Largest, which: str) -> Finding:
+    text = (
+        f"no node{which} has {plain_text(resource, amount)} of {{resource}} even when empty; "
+        f"the largest has {plain_text(resource, most.amount)} ({{node}})"
+    )
+    return Finding.of(code, text, resource=resource, requested=amount, largest=most.amount, node=most.node)
 
 
 def serving_all(explanation: Explanation, resource: str, pods: int, targets: Collection[str]) -> int:

@@ -17,10 +17,12 @@ from kschedfw.api import (
     PodAffinityTerm,
     Requirement,
     close_to,
+    selector_text,
 )
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.changes import Change
 from kschedfw_advisor.corrections import (
+    LookInNamespace,
     MistakenUnit,
     RespellClaim,
     RespellLabel,
@@ -166,9 +168,23 @@ def _in_pod_affinity(pod: Pod, cluster: Cluster) -> Iterator[Change]:
             continue
         spaces = frozenset(term.namespaces or (() if term.namespace_selector else (pod.namespace,)))
         others = [each for each in cluster.list(Pod) if not spaces or each.namespace in spaces]
+        if (elsewhere := _only_namespace(term, others, cluster)) is not None:
+            yield LookInNamespace(term.topology_key, selector_text(term.label_selector.compile()), elsewhere)
+            continue
         there = _values(each.labels.items() for each in others)
         for pair, meant in _misspelt(_wanted_by(term.label_selector.compile().requirements), there):
             yield RespellPodLabel(*pair, *meant)
+
+
+def _only_namespace(term: PodAffinityTerm, others: Iterable[Pod], cluster: Cluster) -> str | None:
+    """Return the only namespace with pods that the term selects, if none of the others is one; None otherwise."""
+    if term.namespaces or term.namespace_selector or term.label_selector is None:
+        return None
+    selector = term.label_selector.compile()
+    if selector.everything or any(selector.matches(each.labels) for each in others):
+        return None
+    found = {each.namespace for each in cluster.list(Pod) if each.node_name and selector.matches(each.labels)}
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _in_claims(pod: Pod, cluster: Cluster) -> Iterator[Change]:

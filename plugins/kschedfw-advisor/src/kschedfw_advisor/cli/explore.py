@@ -39,6 +39,7 @@ from kschedfw.cli import (
 from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.config import WHAT_THERE_IS
 from kschedfw.scheduler import MissingExtraError
+from kschedfw_advisor.cli.what_if_input import reports_of
 
 STDIN = Path("-")
 
@@ -126,7 +127,7 @@ def explore(
     bench = Workbench(loaded.cluster, configuration)
     try:
         app = ExploreApp(
-            bench, Simulations(bench, others, seed), _title(cluster, live), loaded.notes, loaded.refused
+            bench, Simulations(bench, others, seed), _title(cluster, live), loaded.notes, reports_of(loaded)
         )
     except MissingExtraError:
         needs = f"explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}"

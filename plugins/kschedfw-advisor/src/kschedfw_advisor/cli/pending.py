@@ -106,12 +106,16 @@ def pending(
         namespaces=True,
     ) as asked:
         about = _about(asked, workload)
-        refused = asked.background.refused
         with labelled_progress_bar(enabled=not no_progress) as progress:
             answer = explain_pending(
-                asked.what_if, groups, most=kinds, refused=refused, progress=progress, about=about
+                asked.what_if,
+                groups,
+                most=kinds,
+                reports=asked.background.reports,
+                progress=progress,
+                about=about,
             )
-        background = asked.background.without(answer.uncreated)
+        background = asked.background.without(answer.uncreated, answer.idle)
         missing = tuple(not_misspelt(background.missing, answer, asked.what_if.cluster))
         background = attrs.evolve(background, missing=missing)
         odd = odd_amounts(asked.what_if.cluster) if lint else ()
@@ -146,7 +150,7 @@ def _about(asked: Asked, text: str | None) -> About | None:
     known = {found for pod in pods if (found := workload_of(pod, asked.what_if.cluster)) is not None}
     known |= {
         workload_of_controller(each.controller, each.pod.partition("/")[0])
-        for each in asked.background.refused
+        for each in asked.background.reports.refused
         if each.controller is not None
     }
     if not any(map(name.means, known)):

@@ -12,6 +12,7 @@ from rich.text import Text
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.explain import SCHEMA_VERSION
 from kschedfw_advisor.cli.what_if_output import Background, counts_text, pods_text
+from kschedfw_advisor.idle import Idle
 from kschedfw_advisor.lint import OddAmount
 from kschedfw_advisor.observed import Disagreement, Stuck, recorded_message
 from kschedfw_advisor.pending import KindOutcome, Pending, PodKind
@@ -59,6 +60,7 @@ def to_json(answer: Pending, background: Background) -> dict[str, object]:
             }
             for each in answer.stuck
         ],
+        "idle": [{"workload": str(each.workload), "finding": each.finding.to_json()} for each in answer.idle],
         "groups": [
             {"reasons": list(why.reasons), "pods": why.pods, "kinds": [_kind(kind) for kind in why.kinds]}
             for why in answer.whys
@@ -135,6 +137,8 @@ def _parts(answer: Pending, background: Background, top: int) -> Iterator[Render
         yield from _uncreated(answer.uncreated)
     if answer.stuck:
         yield from _stuck(answer.stuck)
+    if answer.idle:
+        yield from _idle(answer.idle)
     if answer.elsewhere:
         yield block(f"for other schedulers: {pods_text(answer.elsewhere)}")
     yield from background.parts()
@@ -142,7 +146,7 @@ def _parts(answer: Pending, background: Background, top: int) -> Iterator[Render
 
 def _headline(answer: Pending) -> str:
     if not answer.whys:
-        is_told = answer.settled.placed or answer.stuck or answer.uncreated
+        is_told = answer.settled.placed or answer.stuck or answer.uncreated or answer.idle
         return "No pod is pending without a place" if is_told else "No pod is pending"
     kinds = sum(len(why.kinds) for why in answer.whys)
     of = "" if kinds == 1 else f", of {kinds:,} kinds"
@@ -259,6 +263,15 @@ def _stuck(stuck: Sequence[Stuck]) -> Iterator[RenderableType]:
         of = "" if each.workload is None else f" of {each.workload}"
         line = f"{counted(len(each.pods), 'pod')}{of}: {pods_text(each.pods)}: {each.finding}"
         yield Padding(Text(line), (0, 0, 0, 3))
+
+
+def _idle(idle: Sequence[Idle]) -> Iterator[RenderableType]:
+    verb = "has no pods, and none is made" if len(idle) == 1 else "have no pods, and none are made"
+    yield Padding(Text(f"{counted(len(idle), 'workload')} {verb}", "bold"), (1, 0, 0, 0))
+    for each in idle[:_MOST_ROWS]:
+        yield Padding(Text(f"{each.workload}: {each.finding}"), (0, 0, 0, 3))
+    if (rest := len(idle) - _MOST_ROWS) > 0:
+        yield Padding(Text(f"and {rest:,} more; --json has all", "dim"), (0, 0, 0, 3))
 
 
 def _helps(kind: PodKind, top: int) -> RenderableType:

@@ -82,7 +82,7 @@ def scale_up(
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
             answer = plan_scale_up(asked.what_if, groups, progress)
-        lacking = [*uncreated(asked.what_if.cluster, asked.background.refused)]
+        lacking = [*uncreated(asked.what_if.cluster, asked.background.reports)]
         background = asked.background.without(lacking)
         background.notes.extend(
             f"{counted(each.pods, 'pod')} of {each.workload} can't be created, whatever nodes there are: {each.reason}"

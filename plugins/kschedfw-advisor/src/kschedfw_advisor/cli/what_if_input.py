@@ -19,6 +19,7 @@ from kschedfw.cli import (
     NO_OBJECTS,
     ConfigurationChoice,
     ExitCode,
+    Input,
     InputFormat,
     Live,
     ReadingOptions,
@@ -36,6 +37,7 @@ from kschedfw.cli import (
 from kschedfw.cluster import missing_objects
 from kschedfw.simulator import Failures
 from kschedfw_advisor.cli.what_if_output import Background
+from kschedfw_advisor.reports import Reports
 from kschedfw_advisor.settling import settle
 
 IgnorePendingOption = Annotated[
@@ -93,7 +95,7 @@ def asked_about(
         tell_notes(loaded)
         raise UsageError(f"nothing to ask about: {NO_OBJECTS}")
     notes = [*loaded.notes, *gate_notes(loaded.cluster, configuration.gates)]
-    background = Background(notes, missing_objects(loaded.cluster), loaded.refused)
+    background = Background(notes, missing_objects(loaded.cluster), reports_of(loaded))
     if not loaded.cluster.list(Node):
         # On standard error, which doesn't wrap the command in this text.
         tell([NO_NODES])
@@ -114,6 +116,11 @@ def asked_about(
     tell_failures(failures)
     if failures.count:
         raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
+
+
+def reports_of(loaded: Input) -> Reports:
+    """Return the input's own word on pods that aren't there or don't start."""
+    return Reports(loaded.refused, loaded.without_pods, loaded.workloads, loaded.warning_events)
 
 
 @contextmanager

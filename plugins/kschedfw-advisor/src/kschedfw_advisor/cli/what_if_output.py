@@ -10,44 +10,49 @@ import attrs
 from rich.console import RenderableType
 
 from kschedfw import Pod
-from kschedfw.api import RefusedPod
 from kschedfw.cli import block, missing_lines, refusal_notes
 from kschedfw.cluster import MissingObject
+from kschedfw_advisor.idle import Idle
 from kschedfw_advisor.quotas import Uncreated
+from kschedfw_advisor.reports import NO_REPORTS, Reports
 
 
 @attrs.frozen
 class Background:
     """Messages beside the answer: notes on what was read and done first, and missing objects.
 
-    `refused` are the pods of manifests that an API server wouldn't create.
+    `reports` has the pods of manifests that an API server wouldn't create, and what else the input says of pods.
     """
 
     notes: list[str]
     missing: Sequence[MissingObject] = ()
-    refused: Sequence[RefusedPod] = ()
+    reports: Reports = NO_REPORTS
 
-    def without(self, uncreated: Iterable[Uncreated]) -> Background:
-        """Return the background without these pods that can't be created, since the answer itself names them."""
+    def without(self, uncreated: Iterable[Uncreated], idle: Iterable[Idle] = ()) -> Background:
+        """Return the background without pods that can't be created and idle workloads that the answer itself names."""
         lacking = tuple(uncreated)
         told = {pod for each in lacking for pod in each.refused}
         # A controller that says why it has no pods is in a note, too.
-        reasons = tuple(f": {each.reason}" for each in lacking)
+        reasons = (
+            *(f": {each.reason}" for each in lacking),
+            *(f": {each.reason}" for each in idle),
+        )
         notes = [note for note in self.notes if not note.endswith(reasons)]
-        refused = [pod for pod in self.refused if pod not in told]
-        return attrs.evolve(self, notes=notes, refused=refused)
+        refused = [pod for pod in self.reports.refused if pod not in told]
+        return attrs.evolve(self, notes=notes, reports=attrs.evolve(self.reports, refused=refused))
 
     def to_json(self) -> dict[str, object]:
-        return {"notes": self._all_notes(), "missing": [each.to_json() for each in self.missing]}
+        return {"notes": self.all_notes(), "missing": [each.to_json() for each in self.missing]}
 
     def parts(self) -> Iterator[RenderableType]:
         if self.missing:
             yield block(*missing_lines(self.missing))
-        if notes := self._all_notes():
+        if notes := self.all_notes():
             yield block(*(f"note: {note}" for note in notes))
 
-    def _all_notes(self) -> Sequence[str]:
-        return [*self.notes, *refusal_notes(self.refused)]
+    def all_notes(self) -> Sequence[str]:
+        """Return the notes, with those on pods that wouldn't be created."""
+        return [*self.notes, *refusal_notes(self.reports.refused)]
 
 
 def names_text(names: Sequence[str], most: int) -> str:

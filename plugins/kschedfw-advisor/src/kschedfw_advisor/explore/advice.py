@@ -8,16 +8,17 @@ from typing import Final
 import msgspec
 
 from kschedfw import Pod, WhatIf
-from kschedfw.api import RefusedPod, group_key
-from kschedfw.cli import missing_lines, refusal_notes
+from kschedfw.api import group_key
+from kschedfw.cli import missing_lines
 from kschedfw.cluster import Workload, missing_objects
 from kschedfw_advisor.causes import cause_of
-from kschedfw_advisor.cli.what_if_output import counts_text
+from kschedfw_advisor.cli.what_if_output import Background, counts_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move
 from kschedfw_advisor.explore.changes import EditObjects, EditOf
 from kschedfw_advisor.observed import recorded_message
 from kschedfw_advisor.pending import PodKind, Why, explain_pending, not_misspelt
 from kschedfw_advisor.remedies import Remedy
+from kschedfw_advisor.reports import NO_REPORTS, Reports
 from kschedfw_advisor.workloads import group_of
 
 MOST_KINDS: Final = 40
@@ -71,6 +72,21 @@ class UncreatedPods(msgspec.Struct, frozen=True):
     reason: str
 
 
+class StuckPods(msgspec.Struct, frozen=True):
+    """Pods of a workload that have a node and don't start there; the workload is empty for pods without one."""
+
+    workload: str
+    pods: list[str]
+    reason: str
+
+
+class IdleWorkload(msgspec.Struct, frozen=True):
+    """A workload that has no pods, since nobody makes any."""
+
+    workload: str
+    reason: str
+
+
 class Contradiction(msgspec.Struct, frozen=True):
     """A pod that the cluster calls unschedulable and that has a place here; `likely` is why."""
 
@@ -95,6 +111,8 @@ class Advice(msgspec.Struct, frozen=True):
     elsewhere: list[str]
     contradictions: list[Contradiction]
     missing: list[str]
+    stuck: list[StuckPods]
+    idle: list[IdleWorkload]
     notes: list[str]
 
 
@@ -116,14 +134,14 @@ def advice_of(
     what_if: WhatIf,
     progress: Callable[[str, int, int], None],
     notes: Sequence[str] = (),
-    refused: Sequence[RefusedPod] = (),
+    reports: Reports = NO_REPORTS,
 ) -> Advice:
     """Return why pods wait and what would help; those that need no help get their places in `what_if`.
 
-    `notes` and `refused` are of the reading of the cluster: what was done first, and pods that weren't created.
+    `notes` and `reports` are of the reading of the cluster: what was done first, and pods that aren't there.
     """
-    answer = explain_pending(what_if, most=MOST_KINDS, refused=refused, progress=progress)
-    told = {pod for each in answer.uncreated for pod in each.refused}
+    answer = explain_pending(what_if, most=MOST_KINDS, reports=reports, progress=progress)
+    background = Background([*notes], reports=reports).without(answer.uncreated, answer.idle)
     evicted = {pod.key for pod in answer.settled.evicted}
     return Advice(
         waiting=answer.pods,
@@ -139,7 +157,16 @@ def advice_of(
         missing=list(
             missing_lines(tuple(not_misspelt(missing_objects(what_if.cluster), answer, what_if.cluster)))
         ),
-        notes=[*notes, *refusal_notes(pod for pod in refused if pod not in told)],
+        stuck=[
+            StuckPods(
+                "" if each.workload is None else str(each.workload),
+                [pod.key for pod in each.pods],
+                str(each.finding),
+            )
+            for each in answer.stuck
+        ],
+        idle=[IdleWorkload(str(each.workload), str(each.finding)) for each in answer.idle],
+        notes=list(background.all_notes()),
     )
 
 

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from kschedfw import InMemoryCluster, KschedfwError
-from kschedfw.api import RefusedPod, to_manifest
+from kschedfw.api import to_manifest
 from kschedfw.pages import STYLES, asset, decision_matrix, environment, group_matrix
 from kschedfw_advisor.explore.advice import advice_of, emptied_of
 from kschedfw_advisor.explore.changes import Change
@@ -31,6 +31,7 @@ from kschedfw_advisor.explore.simulations import Asked, Simulations
 from kschedfw_advisor.explore.state import state_of
 from kschedfw_advisor.explore.work import CancelledError, Job
 from kschedfw_advisor.explore.workbench import Workbench
+from kschedfw_advisor.reports import NO_REPORTS, Reports
 
 MOST_BYTES: Final = 4 << 20
 """The largest body of a request, in bytes."""
@@ -145,7 +146,7 @@ class ExploreApp:
 
     A request that can't be fulfilled gets a status other than 200 and one line of text. Requests are worked on one at a
     time, on a thread of the application's own. `what` is the title of the page: what is explored. `notes` and
-    `refused` are of the reading of the cluster; the answer has them.
+    `reports` are of the reading of the cluster; the answer has them.
 
     Raises:
         MissingExtraError: jinja2 isn't installed.
@@ -157,10 +158,10 @@ class ExploreApp:
         simulations: Simulations,
         what: str,
         notes: Sequence[str] = (),
-        refused: Sequence[RefusedPod] = (),
+        reports: Reports = NO_REPORTS,
     ) -> None:
         self._bench = bench
-        self._notes, self._refused = notes, refused
+        self._notes, self._reports = notes, reports
         self._simulations = simulations
         self._work = bench.work
         self._follower: Follower | None = None
@@ -284,7 +285,7 @@ class ExploreApp:
     def _advice(self, asked: Changes) -> Response:
         try:
             with closing(self._bench.replica((*self._bench.kept, *asked.changes))) as what_if:
-                return _json(advice_of(what_if, self._work.step, self._notes, self._refused))
+                return _json(advice_of(what_if, self._work.step, self._notes, self._reports))
         except CancelledError:
             # No failure: the page cancels a search itself when the user asks for something else.
             return _json(None)

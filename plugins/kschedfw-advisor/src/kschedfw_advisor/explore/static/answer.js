@@ -309,13 +309,25 @@ function noneText({ fits, seen, tried }) {
   return `None of ${count(tried, "change")} that were tried helps.`;
 }
 
-/** What else is known: pods that can't be created, contradictions to the cluster itself, missing objects, notes. */
-function beside({ uncreated, contradictions, elsewhere, preempted, missing, notes }, open) {
+/** What else is known: pods that can't be created or don't start, idle workloads, contradictions to the cluster itself, missing objects, notes. */
+function beside({ uncreated, stuck, idle, contradictions, elsewhere, preempted, missing, notes }, open) {
   const pod = (name) => nameButton(name, () => open.pod(name));
   return [
     uncreated.length
       ? part("Pods that can’t be created", uncreated, ({ workload, pods, reason }) => [
           h("strong", {}, `${workload}: ${count(pods, "pod")}`),
+          h("p", {}, reason),
+        ])
+      : null,
+    stuck.length
+      ? part("Pods that have a node and don’t start", stuck, ({ workload, pods, reason }) => [
+          workload ? h("strong", {}, `${workload}: ${count(pods.length, "pod")}`) : pod(pods[0]),
+          h("p", {}, reason),
+        ])
+      : null,
+    idle.length
+      ? part("Workloads without pods", idle, ({ workload, reason }) => [
+          h("strong", {}, workload),
           h("p", {}, reason),
         ])
       : null,

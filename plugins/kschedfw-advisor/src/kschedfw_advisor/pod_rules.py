@@ -1,0 +1,269 @@
+"""Changes of a pod's own rules: its gates, tolerations, selectors and affinities."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from typing import Final
+
+import attrs
+from typing_extensions import override
+
+from kschedfw import FrozenDict, Pod, Transaction
+from kschedfw.api import (
+    Container,
+    ContainerPort,
+    NodeSelectorTerm,
+    OwnerReference,
+    PodAffinity,
+    Requirement,
+    Taint,
+    Toleration,
+    TolerationOperator,
+    WeightedPodAffinityTerm,
+    requirement_text,
+)
+from kschedfw.cluster import Cluster
+from kschedfw_advisor.changes import Change, Effort, taint_text, with_spec
+from kschedfw_advisor.edits import Edit, object_differences
+
+_MOST_WEIGHT: Final = 100
+"""The greatest weight of a preferred term."""
+
+_CONTROL_PLANE: Final = frozenset(("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"))
+"""Keys of the taints that keep nodes free for the control plane."""
+
+_PLATFORM: Final = frozenset(
+    ("beta.kubernetes.io/arch", "beta.kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/os")
+)
+"""Labels that say which images run on a node."""
+
+
+@attrs.frozen
+class RemoveGates(Change):
+    """The pod without its scheduling gates."""
+
+    usual_effort = Effort.GATE
+    gates: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"remove the scheduling gate{'s' * (len(self.gates) > 1)} {', '.join(self.gates)}"
+
+    def changed(self, pod: Pod) -> Pod:
+        return with_spec(pod, attrs.evolve(pod.spec, scheduling_gates=()))
+
+
+@attrs.frozen
+class Tolerate(Change):
+    """The pod with one more toleration."""
+
+    usual_effort = Effort.POD_RULE
+    taint: Taint
+    kept_for: tuple[str, ...] = ()
+    """The extended resources that nodes with the taint offer and the pod doesn't request."""
+
+    def __str__(self) -> str:
+        for_whom = ""
+        if self._is_of_control_plane:
+            for_whom = "; such nodes are kept for the control plane"
+        elif self.kept_for:
+            for_whom = f"; such nodes offer {' and '.join(self.kept_for)}, which the pod doesn't request"
+        return f"tolerate {taint_text(self.taint)}{for_whom}"
+
+    @property
+    def requirement(self) -> Hashable:
+        return self.taint
+
+    @property
+    def _is_of_control_plane(self) -> bool:
+        return self.taint.key in _CONTROL_PLANE
+
+    @property
+    def effort(self) -> Effort:
+        return Effort.RESERVED if self._is_of_control_plane or self.kept_for else self.usual_effort
+
+    def changed(self, pod: Pod) -> Pod:
+        taint = self.taint
+        operator = TolerationOperator.EQUAL if taint.value else TolerationOperator.EXISTS
+        added = Toleration(taint.key, operator, taint.value, taint.effect)
+        return with_spec(pod, attrs.evolve(pod.spec, tolerations=(*pod.spec.tolerations, added)))
+
+
+@attrs.frozen
+class DropSelector(Change):
+    """The pod without some entries of its nodeSelector."""
+
+    usual_effort = Effort.POD_RULE
+    labels: FrozenDict[str, str]
+    is_met: bool = False
+    """Tells whether nodes meet all the rules of the pod on nodes."""
+
+    def __str__(self) -> str:
+        return f"drop {_labels_text(self.labels)} from the pod's nodeSelector{_platform_text(self.labels)}"
+
+    @property
+    def requirement(self) -> Hashable:
+        return self.labels
+
+    @property
+    def effort(self) -> Effort:
+        return _effort_without(self.labels, is_met=self.is_met)
+
+    @property
+    def amount(self) -> float:
+        return 1 + len(self.labels)
+
+    def changed(self, pod: Pod) -> Pod:
+        left = FrozenDict(
+            {key: each for key, each in pod.spec.node_selector.items() if key not in self.labels}
+        )
+        return with_spec(pod, attrs.evolve(pod.spec, node_selector=left))
+
+
+@attrs.frozen
+class DropRequirements(Change):
+    """The pod without some requirements of its required node affinity; a term that has no others allows all nodes."""
+
+    usual_effort = Effort.POD_RULE
+    requirements: tuple[Requirement, ...]
+    is_met: bool = False
+    """Tells whether nodes meet all the rules of the pod on nodes."""
+
+    def __str__(self) -> str:
+        dropped = " and ".join(map(requirement_text, self.requirements))
+        return f"drop {dropped} from the pod's required node affinity{_platform_text(self._keys)}"
+
+    @property
+    def _keys(self) -> Collection[str]:
+        return [each.key for each in self.requirements]
+
+    @property
+    def requirement(self) -> Hashable:
+        return self.requirements
+
+    @property
+    def effort(self) -> Effort:
+        return _effort_without(self._keys, is_met=self.is_met)
+
+    @property
+    def amount(self) -> float:
+        return 1 + len(self.requirements)
+
+    def changed(self, pod: Pod) -> Pod:
+        affinity = pod.spec.affinity
+        rules = affinity.node_affinity
+        if rules is None or rules.required is None:
+            return pod
+        terms = tuple(map(self._without, rules.required.node_selector_terms))
+        # In the API an empty term matches no node. So a term without requirements takes the whole rule away, since
+        # terms are alternatives.
+        unlimited = any(not (term.match_expressions or term.match_fields) for term in terms)
+        required = None if unlimited else attrs.evolve(rules.required, node_selector_terms=terms)
+        affinity = attrs.evolve(affinity, node_affinity=attrs.evolve(rules, required=required))
+        return with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
+
+    def _without(self, term: NodeSelectorTerm) -> NodeSelectorTerm:
+        left = tuple(each for each in term.match_expressions if each not in self.requirements)
+        return attrs.evolve(term, match_expressions=left)
+
+
+def _platform_text(keys: Iterable[str]) -> str:
+    return "" if _PLATFORM.isdisjoint(keys) else "; its image may not run on another platform"
+
+
+def _effort_without(keys: Iterable[str], *, is_met: bool) -> Effort:
+    """Return the effort of letting the pod onto nodes with any values of these labels."""
+    if not _PLATFORM.isdisjoint(keys):
+        return Effort.RESERVED
+    return Effort.MET_RULE if is_met else Effort.POD_RULE
+
+
+@attrs.frozen
+class PreferPodRule(Change):
+    """The pod with a preferred affinity, or anti-affinity, to other pods over a topology in place of a required one.
+
+    With the `workload` of the pod, the pods of it that run get the same: their own rules keep the pod away as well.
+    """
+
+    usual_effort = Effort.POD_RULE
+    topology_key: str
+    anti: bool
+    workload: OwnerReference | None = None
+
+    def __str__(self) -> str:
+        kind = "podAntiAffinity" if self.anti else "podAffinity"
+        return f"prefer the {kind} over {self.topology_key} instead of requiring it"
+
+    @property
+    def amount(self) -> float:
+        # A workload that keeps off its own pods was given too many of them. Other rules are there for other pods' sake.
+        return -1.0 if self.workload is not None else 1000.0
+
+    @override
+    def make(self, trial: Transaction, cluster: Cluster) -> None:
+        for pod in self._siblings(cluster):
+            trial.update(self.changed(pod))
+
+    def _siblings(self, cluster: Cluster) -> Iterator[Pod]:
+        if self.workload is not None:
+            for pod in cluster.list(Pod):
+                if pod.node_name and pod.metadata.controller == self.workload:
+                    yield pod
+
+    def changed(self, pod: Pod) -> Pod:
+        affinity = pod.spec.affinity
+        rules = affinity.pod_anti_affinity if self.anti else affinity.pod_affinity
+        if rules is None:
+            return pod
+        relaxed = self._relaxed(rules)
+        if self.anti:
+            affinity = attrs.evolve(affinity, pod_anti_affinity=relaxed)
+        else:
+            affinity = attrs.evolve(affinity, pod_affinity=relaxed)
+        return with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
+
+    def _relaxed(self, rules: PodAffinity) -> PodAffinity:
+        relaxed = [term for term in rules.required if term.topology_key == self.topology_key]
+        return attrs.evolve(
+            rules,
+            required=tuple(term for term in rules.required if term not in relaxed),
+            preferred=(*rules.preferred, *(WeightedPodAffinityTerm(_MOST_WEIGHT, term) for term in relaxed)),
+        )
+
+    @override
+    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
+        for pod in self._siblings(cluster):
+            yield from object_differences(pod, self.changed(pod))
+
+
+def _labels_text(labels: FrozenDict[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in labels.items())
+
+
+@attrs.frozen
+class DropHostPort(Change):
+    """The pod without a host port that other pods hold; what reached it there has to go another way."""
+
+    usual_effort = Effort.OTHER_POD
+    port: int
+    protocol: str
+
+    def __str__(self) -> str:
+        return f"drop hostPort {self.port}/{self.protocol}, which other pods hold"
+
+    @property
+    def amount(self) -> float:
+        # Above every priority: where the holder may go, that is less of a change than a port that is closed for good.
+        return 1e10
+
+    def changed(self, pod: Pod) -> Pod:
+        containers = tuple(map(self._without, pod.spec.containers))
+        return with_spec(pod, attrs.evolve(pod.spec, containers=containers))
+
+    def _without(self, container: Container) -> Container:
+        ports = tuple(
+            attrs.evolve(each, host_port=0) if self._is_it(each) else each for each in container.ports
+        )
+        return attrs.evolve(container, ports=ports)
+
+    def _is_it(self, port: ContainerPort) -> bool:
+        return (port.host_port, port.protocol) == (self.port, self.protocol)
