@@ -38,7 +38,8 @@ doesn't know. [The JSON schema](codes.schema.json) has the same tables.
 | `pending` | `groups[].kinds[].helps[].actions[]` | the changes of one remedy |
 | `pending` | `disagreements[].finding` | why a pod is pending in the cluster and has a place here |
 | `pending` | `notCreated[].finding` | why pods aren't created |
-| `pending` | `stuck[].finding`, `idle[].finding` | why pods that have a node don't start, and why workloads have no pods |
+| `pending` | `stuck[].finding` | why pods that have a node don't start there |
+| `pending` | `idle[].finding` | why workloads have no pods |
 | `pending --lint` | `oddAmounts[].finding` | amounts that are hardly meant as they are written |
 | `explain` | `causes[]`, `findings[]`, `nodes[].evidence[]` | the same of one pod, and of each node |
 | `explain podgroup/…` | `cause` | why the group has no place, with the `causes` of its first member without a node |
