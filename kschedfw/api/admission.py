@@ -151,8 +151,14 @@ class Admission:
         spec = self._priorities.applied(pod.spec)
         return pod if spec is pod.spec else attrs.evolve(pod, spec=spec)
 
-    def admit(self, pod: Pod) -> Pod | None:
-        """Return a new pod as it is stored; None if it is refused, which `outcome` then reports."""
+    def admit(self, pod: Pod, failure: str = "") -> Pod | None:
+        """Return a new pod as it is stored; None if it is refused, which `outcome` then reports.
+
+        A `failure` is the cluster's own word on why it can't be created.
+        """
+        if failure:
+            self._refused.append(RefusedPod(pod.key, failure, failure, pod.metadata.controller))
+            return None
         new = self._spec(pod)
         if new.changed_by:
             pod = Pod(pod.metadata, new.spec, pod.status)
@@ -168,10 +174,6 @@ class Admission:
         if (name := pod.spec.runtime_class_name) and name not in self._runtime_classes:
             self._unknown_runtime_classes[name] += 1
         return pod
-
-    def refuse(self, pod: Pod, reason: str) -> None:
-        """Refuse the pod for a reason that the cluster itself gives, which `outcome` then reports."""
-        self._refused.append(RefusedPod(pod.key, reason, reason, pod.metadata.controller))
 
     def _charge(self, pod: Pod) -> str:
         """Count the pod in all its quotas, or in none if one refuses it. Return the reason; empty if it is counted."""

@@ -89,13 +89,7 @@ class Manifests:
             # What exists uses quotas before anything new is created.
             known = {pod.key: admission.count(pod) for pod in pods if stored is None or pod.key in stored}
             admitted = (
-                known.get(pod.key)
-                or (
-                    admission.refuse(pod, failure)
-                    if (failure := _failure_of(pod, failures))
-                    else admission.admit(pod)
-                )
-                for pod in pods
+                known.get(pod.key) or admission.admit(pod, _failure_of(pod, failures)) for pod in pods
             )
             by_class[Pod] = tuple([pod for pod in admitted if pod is not None])
         found = FrozenDict(by_class)
