@@ -100,6 +100,10 @@ class Named:
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
+    def __repr__(self) -> str:
+        """Return the kind and the key; `to_manifest` has the contents."""
+        return f"<{type(self).__name__} {self.key}>"
+
     def with_metadata(self, metadata: ObjectMeta) -> Self:
         """Return a copy of the object with this metadata."""
         return attrs.evolve(self, metadata=metadata)

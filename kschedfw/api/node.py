@@ -70,7 +70,7 @@ class NodeStatus:
     declared_features: tuple[str, ...] = ()
 
 
-@frozen
+@frozen(repr=False)
 class Node(Named):
     """A machine that runs pods (core/v1 Node)."""
 

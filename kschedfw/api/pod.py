@@ -164,7 +164,7 @@ HostPort: TypeAlias = tuple[str, str, int]
 """Address, protocol and number of a port of a node."""
 
 
-@frozen
+@frozen(repr=False)
 class Pod(Named):
     """A group of containers that run on the same node (core/v1 Pod).
 
@@ -178,6 +178,13 @@ class Pod(Named):
     def node_name(self) -> str:
         """The node that the pod is bound to; empty while it is pending."""
         return self.spec.node_name
+
+    def __repr__(self) -> str:
+        """Return the pod's key and node, or the node to which it is nominated; `to_manifest` has the contents."""
+        if self.node_name:
+            return f"<Pod {self.key} on {self.node_name}>"
+        nominated = self.status.nominated_node_name
+        return f"<Pod {self.key} nominated to {nominated}>" if nominated else f"<Pod {self.key}>"
 
     @property
     def priority(self) -> int:

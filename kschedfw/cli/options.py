@@ -156,7 +156,7 @@ def _is_time(text: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-    from kschedfw.simulator.simulation import LONGEST_ATTEMPT  # only commands that simulate need it
+    from kschedfw.simulator.arguments import LONGEST_ATTEMPT  # only commands that simulate need it
 
     try:
         seconds = read_duration(text, float)

@@ -121,6 +121,11 @@ class ObjectStore:
         self._malformed: set[tuple[type[Named], str, str]] = set()
         """The malformed objects that were logged: the class they were read as, key and resource version."""
 
+    def __repr__(self) -> str:
+        with self.lock:
+            held = [f"{len(objects):,} {kind.__name__}" for kind, objects in self._objects.items() if objects]
+        return f"<{type(self).__name__} with {', '.join(held) or 'no objects'}>"
+
     def get(self, kind: type[T], key: str) -> T | None:
         """Return the object of that kind and key, or None."""
         with self.lock:

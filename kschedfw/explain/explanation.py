@@ -145,6 +145,11 @@ class Explanation:
     beyond: Beyond | None = None
     group: GroupStep | None = None
 
+    def __repr__(self) -> str:
+        where = self.node or self.nominated
+        said = f" {where}" if where else f": {self.message}" if self.message else ""
+        return f"<Explanation of {self.pod}: {self.result}{said}>"
+
     @property
     def feasible(self) -> tuple[str, ...]:
         """The feasible nodes among those that were filtered, in visiting order."""

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from kschedfw.api import EMPTY, FrozenDict, KschedfwError, Pod
+from kschedfw.api.words import counted
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -183,6 +184,11 @@ class Diagnosis:
     _pending_plugins: set[str] = attrs.field(factory=set, init=False)
     _unread: list[NodeCodes] = attrs.field(factory=list, init=False)
     """Codes whose plugins aren't added to the sets yet. The sets are only needed if no node fits."""
+
+    def __repr__(self) -> str:
+        said = self.pre_filter_message or f"{counted(len(self.node_to_status), 'node')} refused"
+        by = f" by {', '.join(sorted(self.unschedulable_plugins))}" if self.unschedulable_plugins else ""
+        return f"<Diagnosis: {said}{by}>"
 
     @property
     def unschedulable_plugins(self) -> set[str]:

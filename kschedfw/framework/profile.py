@@ -43,16 +43,27 @@ class EnabledPlugin:
     weight: int = 0
 
     def __attrs_post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ProfileError(f"a plugin is enabled by its name, {_found(self.name)}")
         # Not by isinstance: True is an int, and no weight.
         if type(self.weight) is not int or self.weight < 0:
             problem = f"the weight must be an integer of at least 0, not {self.weight!r}"
             raise ProfileError(f"plugin {self.name!r}: {problem}")
 
 
+def _found(value: object) -> str:
+    """Return what was found instead of a plugin's name, and what to write."""
+    name = getattr(value, "name", None)
+    if not isinstance(name, str):
+        return f"not by {value!r}"
+    kind = value if isinstance(value, type) else type(value)
+    return f"not by its class: write {name!r}, and Registry().register({kind.__name__}) if no distribution offers it"
+
+
 def _enabled(plugins: Iterable[EnabledPlugin | str]) -> tuple[EnabledPlugin, ...]:
     if isinstance(plugins, str):
         raise ProfileError(f"plugins are given as a list, not as a string: [{plugins!r}]")
-    return tuple(EnabledPlugin(plugin) if isinstance(plugin, str) else plugin for plugin in plugins)
+    return tuple(each if isinstance(each, EnabledPlugin) else EnabledPlugin(each) for each in plugins)
 
 
 def _points(

@@ -1,3 +1,4 @@
+from .arguments import LONGEST_ATTEMPT as LONGEST_ATTEMPT
 from .arrivals import LONGEST as LONGEST
 from .arrivals import SHORTEST as SHORTEST
 from .arrivals import Arrivals as Arrivals
@@ -18,7 +19,6 @@ from .report import Replay as Replay
 from .report import Report as Report
 from .report import Spread as Spread
 from .report import Utilisation as Utilisation
-from .simulation import LONGEST_ATTEMPT as LONGEST_ATTEMPT
 from .simulation import Simulation as Simulation
 from .state import ANNOTATIONS as ANNOTATIONS
 from .timeline import Timeline as Timeline

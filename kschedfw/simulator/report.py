@@ -11,6 +11,7 @@ import attrs
 
 from kschedfw.api.admission import RefusedPod
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kschedfw.api.words import counted
 from kschedfw.cluster import MissingObject
 from kschedfw.framework.metrics import PluginSeries
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -179,6 +180,11 @@ class Report:
     start: float = 0.0
     refused: Sequence[RefusedPod] = ()
     plugin_metrics: Sequence[PluginSeries] = ()
+
+    def __repr__(self) -> str:
+        others = ("preempted", "deleted", "unschedulable", "gated", "failed", "left")
+        rest = "".join(f", {count:,} {name}" for name in others if (count := getattr(self, name)))
+        return f"<Report: {self.placed:,} of {counted(self.pods, 'pod')} placed{rest}>"
 
     @property
     def decisions_per_second(self) -> float:

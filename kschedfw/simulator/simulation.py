@@ -10,9 +10,9 @@ from random import Random
 from kschedfw.api.admission import RefusedPod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.api.words import counted, with_article
+from kschedfw.api.words import counted
 from kschedfw.cluster import ClaimController, Cluster, InMemoryCluster, VolumeController, missing_objects
-from kschedfw.config import default_profile
+from kschedfw.config import SchedulerConfiguration, default_profile
 from kschedfw.explain import Explaining, ExplainingScheduler, gated
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
@@ -23,12 +23,14 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.bindings import InlineExecutor
+from kschedfw.scheduler.extenders import close_extenders, make_extenders
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.scheduler.groups import GroupObserver
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import HostSelector
+from kschedfw.simulator.arguments import check_attempt_time, check_types, setup_of
 from kschedfw.simulator.arrivals import Arrivals
 from kschedfw.simulator.decision import Decision, DecisionMaker, Outcome
 from kschedfw.simulator.failures import Failures
@@ -40,8 +42,6 @@ from kschedfw.simulator.timeline import Timeline
 Progress = Callable[[int, int], None]
 """Called with the number of pods done and to do."""
 
-LONGEST_ATTEMPT = 3600.0
-"""Seconds that an attempt may take at most."""
 FRUITLESS_ATTEMPTS = 5
 """After this many attempts of a pod without a change of the cluster, further ones are taken to be repetitions."""
 UNMOVED_ATTEMPTS = 100
@@ -76,7 +76,8 @@ class Simulation:
     counts as an attempt of each of its members.
 
     There is one profile per scheduler name; without `profiles`, kube-scheduler's default one. Pods for other
-    schedulers are ignored. For `extenders`, the percentage, the `selector` and the backoffs see `Scheduler`.
+    schedulers are ignored. A `configuration` has profiles, extenders, percentage, backoffs and gates of its own. For
+    `extenders`, the percentage, the `selector` and the backoffs see `Scheduler`.
 
     All random numbers come from `seed`: the same input gives the same decisions. `clock` returns seconds, such as
     `time.perf_counter`; it is only used for `Report.elapsed` and `decisions_per_second`, which are 0 without it.
@@ -99,13 +100,15 @@ class Simulation:
         ProfileError, PluginError: a profile can't run.
         ArrivalsError: a pod's times aren't numbers, or the cluster isn't an InMemoryCluster.
         ValueError: `attempt_time` is negative or more than an hour, `start_time` has no time zone, or there are both an
-            `algorithm` and `explaining`.
-        TypeError: `cluster`, `profiles`, `arrivals` or `seed` has the wrong type; says which would be right.
+            `algorithm` and `explaining`, or a `configuration` and what it has.
+        TypeError: `cluster`, `configuration`, `profiles`, `arrivals` or `seed` has the wrong type; says which would be
+            right.
     """
 
     def __init__(
         self,
         cluster: Cluster,
+        configuration: SchedulerConfiguration | None = None,
         *,
         profiles: Sequence[Profile] | None = None,
         registry: Registry | None = None,
@@ -128,13 +131,18 @@ class Simulation:
         feature_gates: FeatureGates = DEFAULT_GATES,
         provision_observed: bool = True,
     ) -> None:
-        _check_types(cluster, profiles, arrivals, seed)
+        check_types(cluster, profiles, arrivals, seed)
+        check_attempt_time(attempt_time)
+        self._own_extenders: Sequence[Extender] = ()
+        if configuration is not None:
+            setup = setup_of(configuration, profiles, extenders, percentage_of_nodes_to_score, feature_gates)
+            profiles, feature_gates = setup.profiles, setup.feature_gates
+            extenders = self._own_extenders = make_extenders(setup.extenders)
+            percentage_of_nodes_to_score = setup.percentage_of_nodes_to_score
+            initial_backoff, max_backoff = setup.initial_backoff, setup.max_backoff
+            notes = (*setup.notes, *notes)
         if explaining is not None and algorithm is not None:
             raise ValueError("explaining: the decisions of an algorithm of one's own can't be explained")
-        if not 0 <= attempt_time <= LONGEST_ATTEMPT:
-            raise ValueError(
-                f"attempt_time: expected seconds from 0 to {LONGEST_ATTEMPT:g}, found {attempt_time:g}"
-            )
         self.cluster = cluster
         default = (default_profile(feature_gates=feature_gates),)
         self.profiles = default if profiles is None else tuple(profiles)
@@ -294,6 +302,7 @@ class Simulation:
 
     def _end(self, interrupted: bool) -> None:
         self.ledger.close()
+        close_extenders(self._own_extenders)
         for controller in self._controllers:
             controller.close()
         if not interrupted:
@@ -426,23 +435,3 @@ def _some(keys: Sequence[str]) -> str:
     """Return the number of pods, and a few of their names, as text."""
     names = ", ".join(keys[:3]) + (", …" if len(keys) > 3 else "")
     return f"{counted(len(keys), 'pod')} ({names})"
-
-
-def _check_types(cluster: object, profiles: object, arrivals: object, seed: object) -> None:
-    """Raise TypeError for arguments that are easily mixed up, and would fail far from here, or not at all."""
-    if not (hasattr(cluster, "watch") and hasattr(cluster, "list")):
-        found = with_article(type(cluster).__name__)
-        raise TypeError(f"cluster: expected a Cluster such as InMemoryCluster(objects), found {found}")
-    if profiles is not None and not (
-        isinstance(profiles, Sequence) and all(isinstance(profile, Profile) for profile in profiles)
-    ):
-        hint = "; put it in a list" if isinstance(profiles, Profile) else ""
-        raise TypeError(f"profiles: expected a sequence of Profile, found {_shown(profiles)}{hint}")
-    if arrivals is not None and not isinstance(arrivals, Arrivals):
-        raise TypeError(f"arrivals: expected Arrivals or None, found {_shown(arrivals)}")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise TypeError(f"seed: expected an integer, found {_shown(seed)}")
-
-
-def _shown(value: object) -> str:
-    return repr(value) if isinstance(value, (str, int, float)) else with_article(type(value).__name__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
 from kschedfw import EnabledPlugin, KschedfwError, Profile, default_profile
@@ -22,6 +25,17 @@ def test_plugins_may_be_given_by_name() -> None:
     assert Profile(points={ExtensionPoint.SCORE: ["A"]}).points == {
         ExtensionPoint.SCORE: (EnabledPlugin("A"),)
     }
+
+
+@pytest.mark.parametrize("given", [A, B])
+def test_a_class_instead_of_a_name_is_told_its_name_and_where_it_is_registered(given: Any) -> None:
+    text = re.escape(f"not by its class: write '{given.name}', and Registry().register({given.__name__})")
+    with pytest.raises(ProfileError, match=text):
+        EnabledPlugin(given)
+    with pytest.raises(ProfileError, match=text):
+        Profile([given])
+    with pytest.raises(ProfileError, match="a plugin is enabled by its name, not by 3"):
+        Profile([3])  # type: ignore[list-item]
 
 
 def test_extension_points_have_the_configurations_names() -> None:

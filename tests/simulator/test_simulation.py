@@ -18,7 +18,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodPhase, PodSchedulingGate, PodStatus
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.cluster import EventType, InMemoryCluster, MissingObject, WatchEvent
-from kschedfw.config import default_profile
+from kschedfw.config import SchedulerConfiguration, default_profile, parse_configuration
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
@@ -662,6 +662,37 @@ def test_what_is_mixed_up_is_told_at_once(given: dict[str, Any], text: str) -> N
     with pytest.raises(TypeError) as raised:
         Simulation(**{"cluster": InMemoryCluster(), **given})
     assert str(raised.value).startswith(text)
+
+
+def configured(text: str) -> SchedulerConfiguration:
+    return parse_configuration(
+        f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{text}"
+    )
+
+
+def test_a_configuration_is_what_its_profiles_and_settings_are() -> None:
+    configuration = configured(
+        "podInitialBackoffSeconds: 3\npercentageOfNodesToScore: 70\nprofiles: [{schedulerName: mine}]"
+    )
+    waiting = make_pod("a").scheduler_name("mine").requests(cpu=1).build()
+    simulation = Simulation(cluster_of(node("n1", cpu="1"), waiting), configuration)
+    assert [profile.scheduler_name for profile in simulation.profiles] == ["mine"]
+    assert simulation.run().placed == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "text"),
+    [
+        ({"configuration": "file.yaml"}, TypeError, "found 'file.yaml'; load_configuration reads files"),
+        ({"profiles": [default_profile()]}, ValueError, "profiles: the configuration .* has its own"),
+        ({"percentage_of_nodes_to_score": 50}, ValueError, "percentage_of_nodes_to_score: the configuration"),
+    ],
+)
+def test_what_a_configuration_has_is_not_given_twice(
+    given: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        Simulation(InMemoryCluster(), **{"configuration": configured("profiles: []"), **given})
 
 
 def test_pods_that_are_being_deleted_end_at_their_time_and_make_room() -> None:

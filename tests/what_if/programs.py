@@ -281,7 +281,7 @@ def shown(obj: Named) -> tuple[str, str, str, str]:
         type(obj).__name__,
         _UID.sub("…", obj.key),
         getattr(obj, "node_name", ""),
-        _UID.sub("…", repr(bare)),
+        _UID.sub("…", repr(attrs.astuple(bare, recurse=False))),
     )
 
 

@@ -13,6 +13,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import HostPort, Pod
 from kschedfw.api.requests import node_allocatable
 from kschedfw.api.resource import Resource
+from kschedfw.api.words import counted
 from kschedfw.framework.nodes.pod_info import PodInfo
 
 ANY_IP = "0.0.0.0"  # the API's spelling of "every address of the node", nothing is bound here
@@ -109,6 +110,9 @@ class NodeInfo:
     allocatable: Resource = _NOTHING
     image_states: FrozenDict[str, ImageStateSummary] = EMPTY
     generation: int = 0
+
+    def __repr__(self) -> str:
+        return f"<NodeInfo {self.node.name}: {counted(len(self.pods), 'pod')}>"
 
     @classmethod
     def of(cls, node: Node, pods: Iterable[Pod] = ()) -> NodeInfo:

@@ -235,6 +235,9 @@ class PodInfo:
     the scores of pods that have preferred terms of their own.
     """
 
+    def __repr__(self) -> str:
+        return f"<PodInfo of {self.pod!r}>"
+
     @classmethod
     def of(cls, pod: Pod, *, largest_sum: bool = False) -> PodInfo:
         """Return the pod's values; with `largest_sum` a resize counts as since v1.37 (see `pod_requests`)."""

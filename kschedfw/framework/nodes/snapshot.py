@@ -11,6 +11,7 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.words import counted
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import ImageStateSummary, NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
@@ -199,6 +200,9 @@ class Snapshot:
                 [info for info in self.with_affinity if info.pods_with_required_anti_affinity]
             )
         return self._with_required_anti_affinity
+
+    def __repr__(self) -> str:
+        return f"<Snapshot of {counted(len(self), 'node')}>"
 
     def __len__(self) -> int:
         return len(self._node_infos)
