@@ -675,7 +675,7 @@ def test_a_configuration_is_what_its_profiles_and_settings_are() -> None:
         "podInitialBackoffSeconds: 3\npercentageOfNodesToScore: 70\nprofiles: [{schedulerName: mine}]"
     )
     waiting = make_pod("a").scheduler_name("mine").requests(cpu=1).build()
-    simulation = Simulation(cluster_of(node("n1", cpu="1"), waiting), configuration)
+    simulation = Simulation(cluster_of(node("n1", cpu="1", pods="10"), waiting), configuration)
     assert [profile.scheduler_name for profile in simulation.profiles] == ["mine"]
     assert simulation.run().placed == 1
 
