@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_lab.cell import ARCHITECTURES, MONOLITHIC, MULTI_PATH, SHARED_STATE, StillFits
 from kschedfw_lab.omega.__main__ import main
-from kschedfw_lab.omega.line_chart import Axis, Line, LineChart
 from kschedfw_lab.omega.machines import Claims, Machines
-from kschedfw_lab.omega.page import FIGURES
+from kschedfw_lab.omega.page import FIGURES, write_page
 from kschedfw_lab.omega.run import Figures, Setting, run
+from kschedfw_lab.omega.sweeps import Point
+from kschedfw_lab.omega.tables import Row
 from kschedfw_lab.omega.workload import BATCH, SERVICE, WorkloadError, openb, published
-from kschedfw_lab.report.statistics import Estimate
 
 from kschedfw import InMemoryCluster, Pod, make_node, make_pod
 from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, SharedState
@@ -160,7 +159,7 @@ class TestTables:
         assert {row["seeds"] for row in rows} == {"2"}
         assert str(tmp_path / "runs.csv") in capsys.readouterr().out
         page = (tmp_path / "figures.html").read_text(encoding="utf-8")
-        assert page.count('<svg viewBox="0 0 360') == sum(len(figure.panels) for figure in FIGURES)
+        assert page.count('role="img"') == sum(len(figure.panels) for figure in FIGURES)
         assert "http:" not in page  # it needs nothing from elsewhere
 
     def test_bad_usage(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,25 +169,28 @@ class TestTables:
             main(["--seeds", "0"])
 
 
-class TestPlots:
-    def test_means_and_intervals_are_drawn_where_they_are(self) -> None:
-        """The lowest value is at the bottom, the highest at the top; each power of ten takes as much room."""
-        up = Axis(0.0, 10.0, 200.0, 0.0, is_log=False)
-        assert [up.at(value) for value in (0.0, 5.0, 10.0, 20.0)] == [200.0, 100.0, 0.0, 0.0]
-        logarithmic = Axis(0.01, 100.0, 200.0, 0.0, is_log=True)
-        assert [logarithmic.at(value) for value in (0.0, 0.01, 1.0, 100.0)] == [200.0, 200.0, 100.0, 0.0]
-        assert logarithmic.ticks() == [0.01, 0.1, 1.0, 10.0, 100.0]
-
-    def test_a_chart(self) -> None:
-        line = Line(
-            "shared <state>", ((1.0, Estimate(10, 2.0, 1.0, 3.0)), (10.0, Estimate(1, 4.0, None, None)))
+def rows_of(values: dict[tuple[float, int], float], kind: str = SERVICE) -> list[Row]:
+    """Return rows of runs that differ in wait time and busyness, by (t_job, seed)."""
+    return [
+        Row(
+            Point("architectures", "published", Setting(SHARED_STATE, t_job)),
+            seed,
+            Figures(kind, 1, value, value, value, conflict_fraction=0.0, useful_work=1.0, waiting=0),
         )
-        drawn = ElementTree.fromstring(LineChart("Wait", "t_job, s", (line,)).svg())
-        titles = [each.text for each in drawn.iter("title")]
-        assert titles == ["Wait", "shared <state>: 1: 2, 10: 4"]
-        assert {each.text for each in drawn.iter("text")} >= {"1", "10", "t_job, s", "0"}
+        for (t_job, seed), value in values.items()
+    ]
 
-    def test_a_line_of_zeros(self) -> None:
-        flat = (Line("none", ((1.0, Estimate(10, 0.0, 0.0, 0.0)), (2.0, Estimate(10, 0.0, 0.0, 0.0)))),)
-        for log in (False, True):
-            assert "nan" not in LineChart("Conflicts", "schedulers", flat, log=log).svg()
+
+class TestPage:
+    def test_a_chart_has_a_line_for_each_architecture_with_its_intervals(self, tmp_path: Path) -> None:
+        write_page(rows_of({(1.0, 1): 2.0, (1.0, 2): 4.0, (10.0, 1): 30.0}), tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        # Wait time and busyness of service jobs; the other panels have no runs.
+        assert page.count('role="img"') == 2
+        assert 'aria-label="Mean job wait time, s, service jobs: lines over t_job(service), s; ' in page
+        assert page.count('class="bar l0"') == 2
+
+    @pytest.mark.parametrize("value", [0.0, 1e-9, 5.0])
+    def test_a_line_of_equal_values_is_drawn(self, value: float, tmp_path: Path) -> None:
+        write_page(rows_of({(1.0, 1): value, (2.0, 1): value}), tmp_path / "page.html")
+        assert "nan" not in (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -19,6 +19,16 @@ values = st.floats(-1e12, 1e12).map(lambda value: value if abs(value) > 1e-6 els
 
 
 class TestAxis:
+    def test_on_a_logarithmic_axis_each_power_of_ten_takes_as_much_room(self) -> None:
+        axis = Axis.powers([0.02, 30.0], 200.0, 0.0)
+        assert axis.ticks() == [0.01, 0.1, 1.0, 10.0, 100.0]
+        assert [axis.at(value) for value in (0.01, 1.0, 100.0)] == [200.0, 100.0, 0.0]
+
+    def test_a_logarithmic_axis_draws_what_is_below_it_at_its_low_end(self) -> None:
+        axis = Axis.powers([0.0, 1.0], 200.0, 0.0)
+        assert axis.low == 0.001
+        assert axis.at(0.0) == axis.at(-3.0) == 200.0
+
     @given(st.lists(values, min_size=1))
     def test_everything_has_room_and_ticks_are_few(self, given: list[float]) -> None:
         axis = Axis.over(given, 10, WIDTH)

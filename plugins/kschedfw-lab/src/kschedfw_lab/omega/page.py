@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
-from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw_lab.omega.line_chart import Line, LineChart, legend_key
+from kschedfw.pages import environment
 from kschedfw_lab.omega.tables import Row
 from kschedfw_lab.omega.workload import BATCH, SERVICE
+from kschedfw_lab.report import axes
+from kschedfw_lab.report.axes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Tick, ticks
+from kschedfw_lab.report.charts import Chart, estimated
+from kschedfw_lab.report.numbers import Unit
 from kschedfw_lab.report.statistics import Estimate
 
 T_JOB: Final = "t_job(service), s"
 SCHEDULERS: Final = "batch schedulers"
+
+Lines: TypeAlias = Mapping[str, Sequence[tuple[float, Estimate]]]
+"""Means over x by the lines' names, x ascending."""
 
 
 @attrs.frozen
@@ -35,22 +40,22 @@ class Figure:
     x: Callable[[Row], float]
     line: Callable[[Row], str]
 
-    def charts(self, rows: Sequence[Row]) -> Sequence[LineChart]:
+    def charts(self, rows: Sequence[Row]) -> Sequence[Chart]:
         """Return the charts of these runs, without panels that have no runs."""
         return [
-            LineChart(f"{METRICS[metric]}, {kind} jobs", self.x_name, lines, log=metric == "wait")
+            _chart(f"{METRICS[metric]}, {kind} jobs", self.x_name, lines, is_log=metric == "wait")
             for metric, kind in self.panels
             if (lines := self._lines(metric, [row for row in rows if row.figures.kind == kind]))
         ]
 
-    def _lines(self, metric: str, rows: Iterable[Row]) -> tuple[Line, ...]:
+    def _lines(self, metric: str, rows: Iterable[Row]) -> Lines:
         found: defaultdict[str, defaultdict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
             found[self.line(row)][self.x(row)].append(getattr(row.figures, metric))
-        return tuple(
-            Line(name, tuple((x, Estimate.of(values)) for x, values in sorted(points.items())))
+        return {
+            name: [(x, Estimate.of(values)) for x, values in sorted(points.items())]
             for name, points in found.items()
-        )
+        }
 
 
 METRICS: Final[Mapping[str, str]] = {
@@ -92,25 +97,47 @@ FIGURES: Final = (
 
 
 def write_page(rows: Sequence[Row], file: Path) -> None:
-    """Write all figures for which there are runs, for each workload."""
-    body = []
-    for workload in dict.fromkeys(row.point.workload for row in rows):
-        of_workload = [row for row in rows if row.point.workload == workload]
-        body.append(f"<h2>Workload: {escape(workload)}</h2>")
-        for figure in FIGURES:
-            charts = figure.charts([row for row in of_workload if row.point.sweep == figure.sweep])
-            if charts:
-                body.append(_section(figure, charts))
-    page = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-    file.write_text(page.replace("<!-- figures -->", "\n".join(body)), encoding="utf-8")
+    """Write all figures for which there are runs, for each workload.
+
+    Raises:
+        MissingExtraError: jinja2 isn't installed.
+    """
+    workloads = {
+        workload: [
+            (figure, charts)
+            for figure in FIGURES
+            if (charts := figure.charts([row for row in rows if _is_of(row, workload, figure.sweep)]))
+        ]
+        for workload in dict.fromkeys(row.point.workload for row in rows)
+    }
+    template = environment("kschedfw_lab.report").get_template("omega.html")
+    file.write_text(template.render(workloads=workloads, axes=axes), encoding="utf-8")
 
 
-def _section(figure: Figure, charts: Sequence[LineChart]) -> str:
-    keys = "".join(
-        f"<li>{legend_key(number)}{escape(line.name)}</li>" for number, line in enumerate(charts[0].lines)
+def _is_of(row: Row, workload: str, sweep: str) -> bool:
+    return row.point.workload == workload and row.point.sweep == sweep
+
+
+def _chart(caption: str, x_name: str, lines: Lines, *, is_log: bool) -> Chart:
+    """Return a chart over a logarithmic x axis, with a tick at each point."""
+    points = [point for line in lines.values() for point in line]
+    xs = sorted({at for at, _ in points})
+    x = Axis.powers(xs, LEFT, WIDTH - RIGHT)
+    if is_log:
+        # Without the low ends of intervals: these may be below 0.
+        high = [estimate.ends[-1] for _, estimate in points]
+        y = Axis.powers([*high, *(estimate.mean for _, estimate in points)], HEIGHT - BOTTOM, TOP)
+        marked = tuple(Tick(y.at(value), f"{value:g}") for value in y.ticks())
+    else:
+        extent = [end for _, estimate in points for end in estimate.ends]
+        y = Axis.over([0.0, *extent], HEIGHT - BOTTOM, TOP)
+        marked = ticks(y, Unit(1.0, "", ""))
+    return Chart(
+        caption,
+        f"lines over {x_name}",
+        x_name,
+        tuple(Tick(x.at(each), f"{each:g}") for each in xs),
+        marked,
+        estimated(lines, x, y),
+        HEIGHT,
     )
-    drawn = "".join(
-        f"<figure><figcaption>{escape(chart.title)}</figcaption>{chart.svg()}</figure>" for chart in charts
-    )
-    heading = f"<h3>{escape(figure.title)} <small>as {figure.paper} of the paper</small></h3>"
-    return f'<section>{heading}<ul>{keys}</ul><div class="charts">{drawn}</div></section>'

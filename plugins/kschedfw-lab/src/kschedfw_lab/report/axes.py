@@ -29,17 +29,20 @@ MOST_SERIES: Final = 8
 
 _TICKS: Final = 5
 _PADDING: Final = 0.05
+_SMALLEST: Final = 1e-3
+"""The least value on a logarithmic axis, which has no 0. Smaller values are drawn here."""
 _R: Final = 3.5
 
 
 @attrs.frozen
 class Axis:
-    """Maps values to positions: `low` to `start`, `high` to `end`."""
+    """Maps values to positions, linearly or by their logarithm: `low` to `start`, `high` to `end`."""
 
     low: float
     high: float
     start: float
     end: float
+    is_log: bool = False
 
     @classmethod
     def over(cls, values: Iterable[float], start: float, end: float) -> Axis:
@@ -50,12 +53,26 @@ class Axis:
         room = (high - low) * _PADDING or abs(high) * _PADDING or 1.0
         return cls(low - room, high + room, start, end)
 
+    @classmethod
+    def powers(cls, values: Iterable[float], start: float, end: float) -> Axis:
+        """Return a logarithmic axis from a power of ten to another, which contains all values from 0.001 on."""
+        values = [max(value, _SMALLEST) for value in values]
+        low = 10.0 ** math.floor(math.log10(min(values)))
+        return cls(low, 10.0 ** math.ceil(math.log10(max(*values, 10 * low))), start, end, is_log=True)
+
     def at(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low)
+        """Return a value's position. On a logarithmic axis, values below its low end are drawn there."""
+        if self.is_log:
+            share = math.log10(max(value, self.low) / self.low) / math.log10(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
         return round(self.start + share * (self.end - self.start), 1)
 
     def ticks(self, most: int = _TICKS) -> list[float]:
-        """Return at most `most` round values with equal distances."""
+        """Return at most `most` round values with equal distances; the powers of ten of a logarithmic axis."""
+        if self.is_log:
+            first, last = round(math.log10(self.low)), round(math.log10(self.high))
+            return [10.0**power for power in range(first, last + 1)]
         rough = (self.high - self.low) / most
         power = 10.0 ** math.floor(math.log10(rough))
         # With a tolerance: `rough` may be a rounding error above a round number.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -133,34 +133,44 @@ def _lines(
     x = Axis.over([x_of(row) for row, _ in points], LEFT, WIDTH - RIGHT)
     extent = [end for _, estimate in points for end in estimate.ends]
     y = Axis.over([*extent, *([0.0] if zero else [])], HEIGHT - BOTTOM, TOP)
-    order = series_order(analysis) if by_context else [analysis.baseline]
-    series = []
-    for number, treatment in enumerate(order[:MOST_SERIES]):
-        of_series = [each for each in points if not by_context or each[0].treatment == treatment]
-        own = [(x_of(row), estimate) for row, estimate in sorted(of_series, key=lambda each: x_of(each[0]))]
-        # Intervals are drawn beside each other, so that none hides another.
-        shift = (number - (min(len(order), MOST_SERIES) - 1) / 2) * _BESIDE
-        places = [(round(x.at(at) + shift, 1), y.at(estimate.mean)) for at, estimate in own]
-        if places:
-            bars = (
-                f"M{place} {y.at(estimate.low)}V{y.at(estimate.high)}"
-                for (place, _), (_, estimate) in zip(places, own, strict=True)
-                if estimate.low is not None and estimate.high is not None
-            )
-            name = analysis.treatment_label(treatment) if by_context else factor
-            marks = "".join(mark(number, *place) for place in places)
-            series.append(Series(number, name, line(places), marks, "".join(bars)))
+    order = series_order(analysis)[:MOST_SERIES] if by_context else [analysis.baseline]
+    lines = {
+        analysis.treatment_label(treatment) if by_context else factor: [
+            (x_of(row), estimate)
+            for row, estimate in sorted(points, key=lambda each: x_of(each[0]))
+            if not by_context or row.treatment == treatment
+        ]
+        for treatment in order
+    }
     return Chart(
         caption,
         f"lines over {factor}",
         factor,
         tuple(Tick(x.at(each), f"{each:,g}") for each in x.ticks()),
         ticks(y, form.unit.of_differences if zero else form.unit),
-        tuple(series),
+        estimated(lines, x, y),
         HEIGHT,
         max(0, len(analysis.treatments) - MOST_SERIES) if by_context else 0,
         f"M{x.start} {y.at(0.0)}H{x.end}" if zero else "",
     )
+
+
+def estimated(lines: Mapping[str, Sequence[tuple[float, Estimate]]], x: Axis, y: Axis) -> tuple[Series, ...]:
+    """Return a line with intervals for each name that has points, (x, estimate) in ascending order."""
+    series = []
+    for number, (name, points) in enumerate(lines.items()):
+        # Intervals are drawn beside each other, so that none hides another.
+        shift = (number - (len(lines) - 1) / 2) * _BESIDE
+        places = [(round(x.at(at) + shift, 1), y.at(estimate.mean)) for at, estimate in points]
+        if places:
+            bars = (
+                f"M{place} {y.at(estimate.low)}V{y.at(estimate.high)}"
+                for (place, _), (_, estimate) in zip(places, points, strict=True)
+                if estimate.low is not None and estimate.high is not None
+            )
+            marks = "".join(mark(number, *place) for place in places)
+            series.append(Series(number, name, line(places), marks, "".join(bars)))
+    return tuple(series)
 
 
 def values(analysis: Analysis, table: MetricTable, form: Format, factor: str) -> Chart | None:
