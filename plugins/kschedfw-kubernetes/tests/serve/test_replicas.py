@@ -17,6 +17,8 @@ from serve.replicas import (
     is_bound,
 )
 
+from kschedfw import CustomKind, make_pod, make_pod_group
+
 pytestmark = pytest.mark.slow
 
 
@@ -113,3 +115,27 @@ def test_one_that_ends_hands_over_long_before_its_lease_runs_out(server: ApiServ
             add_pod(server, "first")
             standby.wait_for(lambda: is_bound(server, "first"))
     assert writers(server) == ["one", "two"]
+
+
+def test_a_gang_that_waits_for_a_member_is_bound_whole_by_the_next_leader(tmp_path: Path) -> None:
+    gates = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+    members = [make_pod(name).requests(cpu="10m").group("team").build() for name in "abc"]
+    with ApiServer(custom=[CustomKind("scheduling.k8s.io/v1alpha2", "PodGroup")]) as server:
+        add_nodes(server)
+        server.cluster.add(make_pod_group("team").gang(min_count=3).build())
+        with Replica(server, tmp_path, "one", *SHORT_LEASES, gates) as leader:
+            leader.wait_until_leading()
+            for member in members[:2]:
+                server.cluster.add(member)
+            add_pod(server, "single")  # so that the gang has had its turn
+            leader.wait_for(lambda: is_bound(server, "single"))
+            with Replica(server, tmp_path, "two", *SHORT_LEASES, gates) as standby:
+                standby.wait_until_ready()
+                assert leader.ends() == 0
+                standby.wait_until_leading()
+                assert not is_bound(server, "a")
+                assert not is_bound(server, "b")
+                server.cluster.add(members[2])
+                standby.wait_for(lambda: all(is_bound(server, name) for name in "abc"))
+        bound_by = [each.user for each in server.audit.writes("pods/binding")]
+        assert bound_by == ["one", "two", "two", "two"]
