@@ -27,12 +27,10 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer
 
+from kschedfw.testing.forked import Ended, run_forked
 from kschedfw.testing.waiting import PATIENCE
-from tests.forked_commands import Ended, ForkedCommands
 
 REPOSITORY = Path(__file__).parent
-COMMANDS = ForkedCommands()
-atexit.register(COMMANDS.close)
 SHELLS = frozenset("|&;<>$`*?~")
 
 pytest_plugins = ["tests.fixtures", "kschedfw_kubernetes.testing.control_plane"]
@@ -68,7 +66,7 @@ def _run(command: str, cwd: Path) -> Ended:
     }
     name, *arguments = shlex.split(command)
     if name == "kschedfw" and SHELLS.isdisjoint(command):
-        return COMMANDS.run(arguments, cwd, env)
+        return run_forked("-m", "kschedfw", *arguments, cwd=cwd, env=env)
     done = subprocess.run(
         command,
         shell=True,

@@ -78,10 +78,21 @@ class Cluster(Protocol):
     def bind(self, pod: Pod, node_name: str) -> None:
         """Assign the pod to the node, once and for all.
 
-        Raises NotFoundError if the pod is gone, and ConflictError if another pod has its name, or if the pod is
-        bound to another node, gated or being deleted. For a pod that is bound to this node already, a cluster
-        may raise ConflictError or do nothing: the latter if it can't tell a repeated request from an earlier
-        binding.
+        One write, which nobody sees half done (kube-apiserver's subresource `binding`):
+
+        * `spec.nodeName` becomes the node's name; it is only set where it was empty, in the same step as the test, so
+          that of several schedulers one succeeds;
+        * `status.nominatedNodeName` becomes empty, and the condition PodScheduled True;
+        * the labels `topology.kubernetes.io/zone` and `region` are those of the node, where the cluster has the node
+          and it has them (PodTopologyLabels); a node that the cluster doesn't have is no error;
+        * the pod's uid stays, its resource version changes, and watches tell MODIFIED.
+
+        The call may return before reads and watches show the binding, and before anything runs on the node.
+
+        Raises NotFoundError if the pod is gone, and ConflictError if another pod has its name (the uid differs), or
+        if the pod is bound to another node, gated or being deleted. For a pod that is bound to this node already, a
+        cluster may raise ConflictError or do nothing: the latter if it can't tell a repeated request from an earlier
+        binding. Any other error fails the attempt; the scheduler then looks the pod up, since it may be bound.
         """
         ...
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
+from kschedfw.testing.forked import Ended, run_forked
 from tests.api.any_objects import everything_of_a_dump, object_of
-from tests.forked_commands import ForkedCommands
 
 _COMMANDS = {
     "simulate": ("simulate", "FILE"),
@@ -28,29 +27,20 @@ _SERVERS = {"explore", "mcp", "serve-extender"}
 """Commands that read files by the same function, and serve until they are ended."""
 
 
-@pytest.fixture(scope="module")
-def forked() -> Iterator[ForkedCommands]:
-    commands = ForkedCommands()
-    yield commands
-    commands.close()
+def kschedfw(directory: Path, *arguments: str) -> Ended:
+    return run_forked("-m", "kschedfw", *arguments, cwd=directory, env=os.environ)
 
 
 @pytest.mark.slow
-def test_the_table_has_every_command_that_reads_files(forked: ForkedCommands, tmp_path: Path) -> None:
+def test_the_table_has_every_command_that_reads_files(tmp_path: Path) -> None:
     names = {each.name for each in entry_points(group="kschedfw.commands")}
-    reading = {
-        name
-        for name in names
-        if "--skip-invalid" in forked.run((name, "--help"), tmp_path, os.environ).output
-    }
+    reading = {name for name in names if "--skip-invalid" in kschedfw(tmp_path, name, "--help").output}
     assert reading - _SERVERS == _COMMANDS.keys() & names
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["documents", "a list", "a list of each kind"])
-def test_no_command_fails_by_a_dump_with_objects_of_all_kinds(
-    form: str, forked: ForkedCommands, tmp_path: Path
-) -> None:
+def test_no_command_fails_by_a_dump_with_objects_of_all_kinds(form: str, tmp_path: Path) -> None:
     objects = everything_of_a_dump()
     if form == "a list":
         objects = [{"apiVersion": "v1", "kind": "List", "items": objects}]
@@ -69,5 +59,5 @@ def test_no_command_fails_by_a_dump_with_objects_of_all_kinds(
     (tmp_path / "NODE").write_text(json.dumps(object_of("v1", "Node", {"name": "new"})))
     installed = {each.name for each in entry_points(group="kschedfw.commands")}
     for name in _COMMANDS.keys() & installed:
-        ended = forked.run(_COMMANDS[name], tmp_path, os.environ)
+        ended = kschedfw(tmp_path, *_COMMANDS[name])
         assert ended.code in (0, 1), (name, ended.output)

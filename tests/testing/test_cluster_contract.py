@@ -58,8 +58,32 @@ def test_who_breaks_the_contract_is_found_out(
     cluster: type[InMemoryCluster], broken: Callable[[ClusterContract], Callable[..., None]]
 ) -> None:
     check = broken(ClusterContract())
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
+    with pytest.raises((AssertionError, pytest.fail.Exception)) as found:
         check(cluster=cluster(), namespace="default")
+    (note,) = found.value.__notes__
+    assert note.startswith("what the contract asks for: `")
+
+
+class PodsAlone(InMemoryCluster):
+    """A cluster that has no kind but Pod; namespaces are parts of names."""
+
+    def add(self, obj: T) -> T:
+        assert isinstance(obj, Pod), f"{type(obj).__name__} is added"
+        return super().add(obj)
+
+
+class TestAClusterOfPodsAlone(ClusterContract):
+    kinds = frozenset({Pod})
+
+    @pytest.fixture
+    def cluster(self) -> Cluster:
+        return PodsAlone()
+
+
+def test_checks_of_kinds_that_a_cluster_has_not_are_skipped_by_name() -> None:
+    contract = TestAClusterOfPodsAlone()
+    with pytest.raises(pytest.skip.Exception, match="the cluster keeps no Node: it isn't in `kinds`"):
+        contract.test_cluster_scoped_objects_have_no_namespace(cluster=PodsAlone())
 
 
 class TestKubernetesClusterOfTheApiServerForTests(ClusterContract):

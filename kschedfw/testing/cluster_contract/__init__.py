@@ -19,6 +19,9 @@ class ClusterContract(PodChecks, WatchChecks, ObjectChecks):
                 return MyCluster()
 
     The cluster may be in use: the tests work in namespaces of their own, and on nodes with random names. No kubelet and
-    no scheduler should be at work on the pods, which name `nobody` as their scheduler. It has to know the custom kind
-    `Widget` (`widgets.contract.example.com`, version v1). What is read may lag behind what was written.
+    no scheduler should be at work on the pods, which name `nobody` as their scheduler. What is read may lag behind what
+    was written. A check that fails ends with what a cluster has to do.
+
+    The cluster has to keep Pod, Node, Namespace and the custom kind `Widget` (`widgets.contract.example.com`, version
+    v1), unless the class says otherwise: `kinds = frozenset({Pod})` skips the checks of the others.
     """

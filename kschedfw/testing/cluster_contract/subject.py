@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 import time
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import ClassVar, ParamSpec, TypeVar
 
 import attrs
 import pytest
 
-from kschedfw.api import CustomKind, CustomResource, Named, Namespace, ObjectMeta, Pod, pod_from_manifest
+from kschedfw.api import (
+    CustomKind,
+    CustomResource,
+    Named,
+    Namespace,
+    Node,
+    ObjectMeta,
+    Pod,
+    pod_from_manifest,
+)
 from kschedfw.cluster import Cluster
 
 _PATIENCE = 20.0
@@ -34,17 +44,52 @@ class Widget(CustomResource):
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Named)
+P = ParamSpec("P")
 
 
 class ClusterSubject:
     """The base of the checks: a namespace of their own in the cluster that the fixture `cluster` yields."""
 
+    kinds: ClassVar[frozenset[type[Named]]] = frozenset({Namespace, Node, Pod, Widget})
+    """The kinds that the cluster keeps: Pod, and which of the others. Checks of the others are skipped.
+
+    Without Namespace, the pods' namespaces are mere texts, which nobody has to add before.
+    """
+
     @pytest.fixture
     def namespace(self, cluster: Cluster) -> str:
         """Return an empty namespace. Its random name is the test's own in a cluster that others use, too."""
+        return self.new_namespace(cluster)
+
+    def new_namespace(self, cluster: Cluster) -> str:
+        """Return the name of a new namespace, added to a cluster that has objects for them."""
         name = f"contract-{secrets.token_hex(4)}"
-        cluster.add(Namespace(ObjectMeta(name)))
+        if Namespace in self.kinds:
+            cluster.add(Namespace(ObjectMeta(name)))
         return name
+
+    def needs(self, kind: type[Named]) -> None:
+        """Skip the check, unless the cluster keeps objects of the kind."""
+        if kind not in self.kinds:
+            pytest.skip(f"the cluster keeps no {kind.__name__}: it isn't in `kinds`")
+
+
+def remedy(text: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Let a check that fails say, below its error, what a cluster has to do."""
+
+    def told(check: Callable[P, None]) -> Callable[P, None]:
+        @functools.wraps(check)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                check(*args, **kwargs)
+            # That of `pytest.raises` and of `pytest.fail` is no Exception.
+            except (Exception, pytest.fail.Exception) as error:
+                error.add_note(f"what the contract asks for: {text}")
+                raise
+
+        return checked
+
+    return told
 
 
 def pod_in(namespace: str, name: str = "web", **spec: object) -> Pod:

@@ -9,7 +9,14 @@ import attrs
 
 from kschedfw import FrozenDict, Pod
 from kschedfw.cluster import Cluster, EventType, WatchEvent
-from kschedfw.testing.cluster_contract.subject import ClusterSubject, eventually, gone, pod_in, present
+from kschedfw.testing.cluster_contract.subject import (
+    ClusterSubject,
+    eventually,
+    gone,
+    pod_in,
+    present,
+    remedy,
+)
 
 _THREADS = 4
 _PODS = 6
@@ -63,6 +70,7 @@ class Watcher:
 class WatchChecks(ClusterSubject):
     """Checks that a handler is called for every object and every change, once and in order."""
 
+    @remedy("`watch` calls the handler with ADDED for each object before it returns.")
     def test_what_is_there_is_told_before_watch_returns(self, cluster: Cluster, namespace: str) -> None:
         pod = present(cluster, cluster.add(pod_in(namespace)))
         watcher = Watcher(namespace)
@@ -70,6 +78,9 @@ class WatchChecks(ClusterSubject):
         end()
         assert [(event.type, event.object) for event in watcher.events] == [(EventType.ADDED, pod)]
 
+    @remedy(
+        "`watch` tells an object's changes in order: MODIFIED with the state before as `old`, DELETED with the last."
+    )
     def test_changes_are_told_in_their_order(self, cluster: Cluster, namespace: str) -> None:
         watcher = Watcher(namespace)
         end = cluster.watch(watcher)
@@ -86,6 +97,7 @@ class WatchChecks(ClusterSubject):
         assert last.object.labels == changed.labels
         assert not watcher.broken
 
+    @remedy("`update` to an equal object keeps its resource version and tells no handler.")
     def test_an_update_that_changes_nothing_is_not_told(self, cluster: Cluster, namespace: str) -> None:
         pod = present(cluster, cluster.add(pod_in(namespace)))
         watcher = Watcher(namespace)
@@ -97,6 +109,7 @@ class WatchChecks(ClusterSubject):
         end()
         assert len(watcher.events) == 2
 
+    @remedy("The function that `watch` returns removes the handler; no call begins after it has returned.")
     def test_after_its_end_nothing_is_told(self, cluster: Cluster, namespace: str) -> None:
         stopped, other = Watcher(namespace), Watcher(namespace)
         cluster.watch(stopped)()
@@ -106,6 +119,7 @@ class WatchChecks(ClusterSubject):
         end()
         assert stopped.events == []
 
+    @remedy("Catch and log what a handler raises, then go on with the next change.")
     def test_a_handler_that_raises_is_told_the_next_change(self, cluster: Cluster, namespace: str) -> None:
         watcher = Watcher(namespace)
 
@@ -120,6 +134,9 @@ class WatchChecks(ClusterSubject):
         end()
         assert not watcher.broken
 
+    @remedy(
+        "Hold no lock that `get` and `add` need while a handler runs; queue the changes that a handler makes."
+    )
     def test_a_handler_may_read_and_write(self, cluster: Cluster, namespace: str) -> None:
         watcher = Watcher(namespace)
 
@@ -137,6 +154,9 @@ class WatchChecks(ClusterSubject):
         end()
         assert not watcher.broken
 
+    @remedy(
+        "Tell changes from one queue: no handler is called by two threads at a time, and no change is left out."
+    )
     def test_many_writers_and_watchers(self, cluster: Cluster, namespace: str) -> None:
         watchers = [Watcher(namespace) for _ in range(3)]
         ends = [cluster.watch(watcher) for watcher in watchers[:2]]
@@ -169,6 +189,7 @@ class WatchChecks(ClusterSubject):
         _end(ends)
         assert [each.broken for each in watchers] == [[], [], []]
 
+    @remedy("Give an object that is added again a new uid; tell DELETED of the old one before ADDED.")
     def test_an_object_that_comes_back_is_another_one(self, cluster: Cluster, namespace: str) -> None:
         watcher = Watcher(namespace)
         end = cluster.watch(watcher)

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import MCPServer
 
-from kschedfw.testing.processes import running
+from kschedfw.testing.forked import running_forked
 from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -97,10 +96,9 @@ def printed(command: str) -> Any:
     """What the command of an answer prints."""
     program, *arguments = command.split()
     assert program == "kschedfw"
-    result = subprocess.run(
-        [sys.executable, "-m", "kschedfw", *arguments], capture_output=True, text=True, check=False
-    )
-    return json.loads(result.stdout)
+    with running_forked("-m", "kschedfw", *arguments) as process:
+        out, _ = process.communicate()
+    return json.loads(out)
 
 
 def test_an_agent_finds_the_cause_tries_the_remedy_and_asks_about_a_drain(cluster: Path) -> None:
@@ -273,8 +271,7 @@ class TestHttp:
 @contextmanager
 def serving(cluster: Path) -> Iterator[tuple[str, str]]:
     """The address and the token of a server of its own."""
-    command = [sys.executable, "-m", "kschedfw", "mcp", str(cluster), "--http", "0"]
-    with running(command) as process:
+    with running_forked("-m", "kschedfw", "mcp", cluster, "--http", "0") as process:
         assert process.stderr is not None
         url = re.search(r"mcp at (\S+)", process.stderr.readline())
         token = re.search(r"Bearer (\S+)", process.stderr.readline())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from http.cookiejar import CookieJar
 
 import attrs
 
-from kschedfw.testing.processes import running
+from kschedfw.testing.forked import running_forked
 from kschedfw.testing.waiting import PATIENCE
 
 
@@ -32,9 +31,8 @@ class Explored:
 @contextmanager
 def explored(*arguments: object) -> Iterator[Explored]:
     """A page that was opened once; its server is ended with Ctrl-C, and has to end well."""
-    command = [sys.executable, "-m", "kschedfw", "explore", *map(str, arguments)]
     said = ""
-    with running(command) as process:
+    with running_forked("-m", "kschedfw", "explore", *arguments) as process:
         assert process.stderr is not None
         for line in process.stderr:
             said += line

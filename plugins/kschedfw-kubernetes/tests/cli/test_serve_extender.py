@@ -49,7 +49,7 @@ def test_serves_on_ipv6() -> None:
 
 @pytest.mark.slow
 def test_sigterm_ends_it_too() -> None:
-    with running([*COMMAND, "--plugin", "NodeName", "--port", "0"]) as process:
+    with running([sys.executable, *COMMAND, "--plugin", "NodeName", "--port", "0"]) as process:
         assert process.stderr is not None
         assert "Ctrl-C ends it" in process.stderr.readline()
         process.terminate()

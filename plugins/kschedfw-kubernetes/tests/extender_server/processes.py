@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kschedfw.testing.processes import running
+from kschedfw.testing.forked import running_forked
 from kschedfw.testing.waiting import PATIENCE
 
-COMMAND = [sys.executable, "-m", "kschedfw", "serve-extender"]
+COMMAND = ("-m", "kschedfw", "serve-extender")
 
 
 @contextmanager
 def served(*arguments: object) -> Iterator[str]:
     """The URL of a server that is ended with Ctrl-C, and has to end well."""
     said = ""
-    with running([*COMMAND, "--port", "0", *map(str, arguments)]) as process:
+    with running_forked(*COMMAND, "--port", "0", *arguments) as process:
         assert process.stderr is not None
         for line in process.stderr:
             said += line

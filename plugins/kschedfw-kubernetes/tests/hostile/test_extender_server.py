@@ -8,8 +8,6 @@ import re
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -29,7 +27,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.testing.processes import running
+from kschedfw.testing.forked import ForkedProcess, running_forked
 
 pytest.importorskip("uvicorn")
 
@@ -348,11 +346,9 @@ RUN = "from kschedfw.cli import main; main()"
 
 
 @contextmanager
-def process(*arguments: object, before: str = "") -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
+def process(*arguments: object, before: str = "") -> Iterator[tuple[ForkedProcess, tuple[str, int]]]:
     command = ["serve-extender", "--plugin", "NodeName", "--port", "0", *map(str, arguments)]
-    with running(
-        [sys.executable, "-c", SHORT + before + RUN, *command], stdout=subprocess.DEVNULL
-    ) as started:
+    with running_forked("-c", SHORT + before + RUN, *command) as started:
         assert started.stderr is not None
         line = started.stderr.readline()
         found = re.search(r"extender at https?://([\d.]+):(\d+);", line)
@@ -360,10 +356,10 @@ def process(*arguments: object, before: str = "") -> Iterator[tuple[subprocess.P
         yield started, (found[1], int(found[2]))
 
 
-def ended(started: subprocess.Popen[str]) -> tuple[int, str]:
+def ended(started: ForkedProcess) -> tuple[int, str]:
     """Exit code and what it still said."""
     _, said = started.communicate()
-    return started.returncode, said
+    return started.wait(), said
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import ssl
+import subprocess
 import sys
 import time
 import urllib.error
@@ -22,6 +23,7 @@ from kschedfw_kubernetes.testing.control_plane import ControlPlane
 
 from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.pod import Pod
+from kschedfw.testing.forked import ForkedProcess, running_forked
 from kschedfw.testing.processes import running
 
 LEASE, RENEW, RETRY = 10.0, 8.0, 0.2
@@ -48,7 +50,7 @@ class Replica:
     """A scheduler process with a token of its own; killed at the end, if it lives still.
 
     It may do everything, unless it is another `user`: that of a real server is its administrator. A configuration says
-    itself how the server is reached.
+    itself how the server is reached. It is forked from a process that has imported kschedfw, unless it starts `anew`.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Replica:
         name: str,
         *arguments: object,
         user: User | None = None,
+        anew: bool = False,
     ) -> None:
         self.name = name
         if isinstance(server, ControlPlane):
@@ -68,14 +71,19 @@ class Replica:
         config = server.kubeconfig(folder / f"{name}.kubeconfig", token=self.token)
         self._log = folder / f"{name}.log"
         self.port = free_port()
-        command = [sys.executable, "-m", "kschedfw", "run", "--bind-address", "127.0.0.1"]
+        command = ["-m", "kschedfw", "run", "--bind-address", "127.0.0.1"]
         chosen = (
             () if any(str(each).startswith("--config") for each in arguments) else ("--kubeconfig", config)
         )
         command += ["--secure-port", str(self.port), *map(str, (*chosen, *arguments))]
+        self.process: subprocess.Popen[str] | ForkedProcess
         self._until_exit = ExitStack()
         with self._log.open("wb") as log:
-            self.process = self._until_exit.enter_context(running(command, stderr=log, stdout=log))
+            enter = self._until_exit.enter_context
+            if anew:
+                self.process = enter(running([sys.executable, *command], stderr=log, stdout=log))
+            else:
+                self.process = enter(running_forked(*command, stderr=log, stdout=log))
 
     def __enter__(self) -> Self:
         return self

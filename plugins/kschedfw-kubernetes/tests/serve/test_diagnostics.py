@@ -47,7 +47,7 @@ def replica(
         "--vmodule=process=4,reflector=4",
     )
     add_pod(server, "a")
-    with Replica(server, folder, "leader", *flags) as started:
+    with Replica(server, folder, "leader", *flags, anew=True) as started:  # its command line is asked for
         started.wait_for(lambda: is_bound(server, "a"))
         started.wait_until_ready()
         yield started

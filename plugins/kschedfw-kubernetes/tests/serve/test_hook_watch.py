@@ -241,7 +241,7 @@ def test_run_tells_of_a_hook_while_it_blocks(
     config = configuration(
         server, tmp_path, "one", profiles=[profile], hookTimeout="100ms", failOnHookTimeout=True
     )
-    with Replica(server, tmp_path, "one", f"--config={config}") as replica:
+    with Replica(server, tmp_path, "one", f"--config={config}", anew=True) as replica:
         replica.wait_until_ready()
         add_pod(server, "a")
         replica.wait_for(lambda: "returned after 2" in replica.log)

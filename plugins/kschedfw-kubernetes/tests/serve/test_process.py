@@ -39,7 +39,7 @@ def server() -> Iterator[ApiServer]:
 def test_it_schedules_until_sigterm(server: ApiServer, tmp_path: Path) -> None:
     add_pod(server, "small")
     add_pod(server, "large", cpu="100")
-    with Replica(server, tmp_path, "one", "--v=2") as replica:
+    with Replica(server, tmp_path, "one", "--v=2", anew=True) as replica:
         replica.wait_until_ready()
         replica.wait_for(lambda: is_bound(server, "small"))
         replica.wait_for(lambda: "Unable to schedule" in replica.log)
@@ -91,10 +91,10 @@ def test_a_recorder_of_an_installed_distribution_is_told_of_attempts(
     (metadata / "entry_points.txt").write_text("[kschedfw.recorders]\ntold = told:TOLD\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), os.environ.get("PYTHONPATH", "")]))
     add_pod(server, "small")
-    with Replica(server, tmp_path, "one", "--recorder", "told") as replica:
+    with Replica(server, tmp_path, "one", "--recorder", "told", anew=True) as replica:
         replica.wait_for(lambda: is_bound(server, "small"))
         replica.wait_for(lambda: "told of an attempt: scheduled" in replica.log)
-    with Replica(server, tmp_path, "two", "--recorder", "untold") as replica:
+    with Replica(server, tmp_path, "two", "--recorder", "untold", anew=True) as replica:
         assert replica.process.wait(PATIENCE) == 2
         assert "recorder of metrics 'untold'" in replica.log
 

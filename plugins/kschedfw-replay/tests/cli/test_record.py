@@ -6,8 +6,6 @@ import itertools
 import json
 import signal
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,7 +20,7 @@ from recording.clusters import new_pod, with_a_node
 from recording.histories import folded
 
 from kschedfw.cli.app import run
-from kschedfw.testing.processes import running
+from kschedfw.testing.forked import ForkedProcess, running_forked
 from kschedfw.testing.waiting import PATIENCE, eventually
 
 
@@ -44,9 +42,9 @@ def names(out: Path) -> list[str]:
     return [each["metadata"]["name"] for each in found if each["kind"] == "Pod"]
 
 
-def recorder(out: Path, kubeconfig: Path, *options: str) -> AbstractContextManager[subprocess.Popen[str]]:
+def recorder(out: Path, kubeconfig: Path, *options: str) -> AbstractContextManager[ForkedProcess]:
     command = ["record", "--out", str(out), "--kubeconfig", str(kubeconfig), *options]
-    return running([sys.executable, "-m", "kschedfw", *command])
+    return running_forked("-m", "kschedfw", *command)
 
 
 @pytest.mark.slow

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -24,7 +22,7 @@ from rich.console import Console
 from kschedfw import InMemoryCluster, Scheduler, make_node, make_pod
 from kschedfw.cli.app import run
 from kschedfw.scheduler import FirstByNameSelector
-from kschedfw.testing.processes import running
+from kschedfw.testing.forked import ForkedProcess, running_forked
 from kschedfw.testing.waiting import PATIENCE
 
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -69,12 +67,12 @@ def reader(server: ApiServer, tmp_path: Path) -> Path:
     return server.kubeconfig(tmp_path / "reader", token="token")
 
 
-def shadow(kubeconfig: Path, *options: str) -> AbstractContextManager[subprocess.Popen[str]]:
+def shadow(kubeconfig: Path, *options: str) -> AbstractContextManager[ForkedProcess]:
     command = ["shadow", "--kubeconfig", str(kubeconfig), "--port", "0", *options]
-    return running([sys.executable, "-m", "kschedfw", *command])
+    return running_forked("-m", "kschedfw", *command)
 
 
-def address(process: subprocess.Popen[str]) -> str:
+def address(process: ForkedProcess) -> str:
     """Where the metrics are; told once the shadow has begun."""
     assert process.stderr is not None
     line = process.stderr.readline()
