@@ -16,7 +16,10 @@ from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Int32, read_enumeration
 
 POD_GROUP_SCHEDULED = "PodGroupScheduled"
-"""The type of the condition that the scheduler writes."""
+"""The type of the condition that the scheduler writes, up to v1.36."""
+
+POD_GROUP_INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+"""The type of the condition that the scheduler writes since v1.37."""
 
 
 class DisruptionMode(StrEnum):

@@ -199,7 +199,7 @@ def _result(decision: GroupDecision) -> Result:
 def _stage(decision: GroupDecision, step: GroupStep) -> GroupStage:
     result = decision.result
     if result is None:
-        return GroupStage.SCHEDULER_NAMES if decision.is_mixed else GroupStage.FAILURE
+        return GroupStage.UNLIKE_MEMBERS if decision.is_mixed else GroupStage.FAILURE
     if not result.placements:
         return GroupStage.PLACEMENT_GENERATION
     failed = decision.preemption is not None and not decision.preemption.status.is_rejected

@@ -13,7 +13,7 @@ from kschedfw.explain.section import Section, listed
 
 _WHY: Final = {
     GroupStage.GATE: "the members are kept out of the queue",
-    GroupStage.SCHEDULER_NAMES: "the members ask for different schedulers",
+    GroupStage.UNLIKE_MEMBERS: "the members differ in what must be the same for all of them",
     GroupStage.FAILURE: "the cycle failed",
     GroupStage.PLACEMENT_GENERATION: "there is no placement to try",
     GroupStage.PRE_FILTER: "pre_filter refuses the members that have no node",

@@ -18,7 +18,7 @@ class GroupStage(StrEnum):
 
     GATE = "gate"
     """There was no cycle: a pre_enqueue plugin keeps the members out of the queue."""
-    SCHEDULER_NAMES = "scheduler names"
+    UNLIKE_MEMBERS = "unlike members"
     """Members ask for different schedulers."""
     FAILURE = "failure"
     """A plugin or the cluster failed, in a way that belongs to no other stage."""

@@ -100,6 +100,12 @@ class GroupStates:
         with self._lock:
             return 0 if (state := self._groups.get(key)) is None else state.number_scheduled
 
+    def size_of(self, pod: Pod) -> int:
+        """Return the number of members of the pod's group that have no node; 1 for a pod without a group."""
+        with self._lock:
+            state = self._groups.get(group_key(pod))
+            return 1 if state is None else max(len(state) - state.number_scheduled, 1)
+
     def put(self, pod: Pod) -> None:
         """Add a member, or take its new state; pods without a group are ignored. An assumed member stays assumed."""
         if not (key := group_key(pod)):

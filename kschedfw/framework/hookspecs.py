@@ -274,23 +274,24 @@ def placement_generate(
 @hookspec(
     ExtensionPoint.PLACEMENT_FEASIBLE,
     measured=MeasuredPoint.PLACEMENT_FEASIBLE,
-    codes=(Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+    codes=(Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.WAIT),
 )
 def placement_feasible(
-    state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int
+    state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int, scheduled: int
 ) -> Status | None:
-    """Say whether the group can still be scheduled on the placement that is being tried.
+    """Say whether the placement that is being tried suffices for the group, or still may.
 
-    Called with the feature gates of v1.37 or later, on each placement before the first member is tried and after each
-    one. `placed.node_names` has the members that found a node there so far, `left` is how many haven't been tried.
-    `state` is that of the group's cycle: `state.read(MEMBER_STATES)` has the members that were scheduled before it. A
-    refusal ends the trial of this placement: it is out of the question, with the refusal's message, and its other
-    members aren't tried. Any other status but success is an ERROR, which ends the group's cycle. With such a plugin
-    members are tried one by one.
+    Called as v1.37 or later, on each placement before the first member is tried and after each one.
+    `placed.node_names` has the members that found a node there so far, `left` is how many haven't been tried, and
+    `scheduled` how many have a node, those from before this cycle included. Success means that the group is scheduled
+    with what there is, WAIT that it isn't yet but may be with further members: these are tried, too. A refusal ends
+    the trial of this placement, and its other members aren't tried. The last answer decides: after WAIT or a refusal
+    the group is unschedulable there, with the answer's message, and a group none of whose members found a node is
+    unschedulable in any case. If several plugins answer, a refusal counts before WAIT. Any other status is an ERROR,
+    which ends the group's cycle. With such a plugin members are tried one by one.
 
-    Semantics: v1.37's PlacementFeasible as its release note and reviews tell of it, a way to stop once minCount is out
-    of reach. How v1.37 words the outcome, and what its own GangScheduling answers, hasn't been recorded; the
-    GangScheduling here doesn't have the hook.
+    Semantics: PlacementFeasible of kube-scheduler v1.37 (`schedule_one_podgroup.go` @ff3e4a37), public to plugins
+    since v1.38 (kubernetes/kubernetes#141314). Read, not recorded.
     """
 
 

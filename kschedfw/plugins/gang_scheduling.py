@@ -1,6 +1,7 @@
 """GangScheduling: members of a gang run only if enough of them can.
 
-Semantics: kube-scheduler v1.36 `gangscheduling`; KEP-4671.
+Semantics: kube-scheduler v1.36 `gangscheduling`, and v1.37 (`gangscheduling.go` @03789157, without composite groups)
+where that differs; KEP-4671.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from kschedfw import (
     MEMBER_STATES,
     ActionType,
     ClusterEvent,
+    Code,
     CycleState,
     EventResource,
+    Handle,
     Plugin,
     Pod,
     QueueingHint,
@@ -22,7 +25,8 @@ from kschedfw import (
 )
 from kschedfw.api import PodGroup, group_key
 from kschedfw.framework.gate_table import GANG_SCHEDULING
-from kschedfw.framework.groups import CALL_IN, NO_MEMBERS, CallIn
+from kschedfw.framework.groups import CALL_IN, NO_MEMBERS, CallIn, QueuedGroup
+from kschedfw.framework.versions.v1_37 import PLACEMENT_FEASIBLE
 from kschedfw.plugins._hints import queue_if
 
 _TIMEOUT: Final = 5 * 60.0
@@ -30,9 +34,17 @@ _TIMEOUT: Final = 5 * 60.0
 
 
 class GangScheduling(Plugin):
-    """Holds members back until `minCount` of them are known, and at permit until as many have a node."""
+    """Holds members back until `minCount` of them are known, and has them placed only if as many get a node.
+
+    Up to v1.36 members wait at permit until enough have a node. Since v1.37 the cycle of the group asks whether enough
+    have one, and none is taken to permit before.
+    """
 
     name = "GangScheduling"
+
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._waits_at_permit = not handle.feature_gates.follows(PLACEMENT_FEASIBLE)
 
     @hookimpl
     def pre_enqueue(self, pod: Pod) -> Status | None:
@@ -42,8 +54,9 @@ class GangScheduling(Plugin):
         group = self.handle.cluster.get(PodGroup, key)
         if group is None:
             name = key.partition("/")[2]
+            whose = "pods's" if self._waits_at_permit else "pod's"
             return Status.unresolvable(
-                f"waiting for pods's pod group {_quoted(name)} to appear in scheduling queue"
+                f"waiting for {whose} pod group {_quoted(name)} to appear in scheduling queue"
             )
         if group.min_count is not None and self.handle.groups.count(key) < group.min_count:
             return Status.unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
@@ -51,7 +64,7 @@ class GangScheduling(Plugin):
 
     @hookimpl
     def permit(self, state: CycleState, pod: Pod) -> Status | None:
-        key = self._group_of(pod)
+        key = self._group_of(pod) if self._waits_at_permit else ""
         if not key:
             return None
         group = self.handle.cluster.get(PodGroup, key)
@@ -76,6 +89,18 @@ class GangScheduling(Plugin):
                 waiting.allow(self.name)
         return None
 
+    @hookimpl
+    def placement_feasible(self, group: QueuedGroup, left: int, scheduled: int) -> Status | None:
+        least = None if group.object is None else group.object.min_count
+        if least is None or scheduled >= least:
+            return None
+        if scheduled + left < least:
+            return Status.unschedulable(
+                f"minCount ({least}) cannot be satisfied: {scheduled} scheduled, {left} remaining"
+            )
+        waits = f"minCount ({least}) is not yet satisfied: {scheduled} scheduled, {left} remaining"
+        return Status(Code.WAIT, (waits,))
+
     def takes_members_alike(self, pod: Pod) -> bool:
         # Permit fails while the group's object is missing.
         key = self._group_of(pod)
@@ -83,10 +108,14 @@ class GangScheduling(Plugin):
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
-        return [
+        events = [
             ClusterEvent(EventResource.POD, ActionType.ADD, self._after_member),
             ClusterEvent(EventResource.POD_GROUP, ActionType.ADD, _after_group),
         ]
+        if not self._waits_at_permit:
+            # Since v1.37 a group's minCount may change.
+            events.append(ClusterEvent(EventResource.POD_GROUP, ActionType.UPDATE, _after_group_update))
+        return events
 
     def _after_member(self, pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
         key = group_key(pod)
@@ -103,6 +132,14 @@ class GangScheduling(Plugin):
 
 def _after_group(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
     return queue_if(isinstance(new, PodGroup) and new.key == group_key(pod))
+
+
+def _after_group_update(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+    """Queue when the pod's gang needs fewer members than before."""
+    if not (isinstance(old, PodGroup) and isinstance(new, PodGroup)) or new.key != group_key(pod):
+        return QueueingHint.SKIP
+    before, after = old.min_count, new.min_count
+    return queue_if(before is None or after is None or after < before)
 
 
 def _quoted(name: str) -> str:

@@ -30,7 +30,7 @@ from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.framework.versions.v1_37 import RESIZED_PODS
+from kschedfw.framework.versions.v1_37 import GROUP_BACKOFF, RESIZED_PODS
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import Attempt, Moment
 from kschedfw.scheduler.attempts import Attempts
@@ -180,6 +180,7 @@ class Scheduler:
             max_backoff=max_backoff,
             unschedulable_timeout=unschedulable_timeout,
             groups=grouping,
+            size_of=groups.size_of if grouping and feature_gates.follows(GROUP_BACKOFF) else None,
             retry_unchanged=not may_rest,
             metrics=metrics,
         )

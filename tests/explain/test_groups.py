@@ -136,7 +136,7 @@ def test_members_with_different_scheduler_names_end_the_cycle_before_any_placeme
         feature_gates=GATES,
         explaining=Explaining(found.append),
     ).run()
-    assert {each.group.ended_by for each in found if each.group is not None} == {GroupStage.SCHEDULER_NAMES}
+    assert {each.group.ended_by for each in found if each.group is not None} == {GroupStage.UNLIKE_MEMBERS}
 
 
 def test_pre_filter_that_refuses_all_members_is_the_step_that_ended_it() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw import (
+    Code,
     EnabledPlugin,
     InMemoryCluster,
     NodeInfo,
@@ -396,6 +397,7 @@ class TestPlacementFeasible:
 
     def test_it_is_asked_before_the_first_member_and_after_each(self) -> None:
         room = self.scheduled(cpu=6)
+        # GangScheduling answers first: it has nothing against any of them.
         assert Asked.notes == [(placed, 6 - placed) for placed in range(7)]
         assert all(pod.node_name for pod in room.list(Pod))
 
@@ -407,12 +409,22 @@ class TestPlacementFeasible:
         assert "too many are without a node" in group.status.conditions[0].message
 
     def test_an_error_ends_the_cycle_and_names_the_plugin(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Asked, "answer", Status.wait(5))
+        monkeypatch.setattr(Asked, "answer", Status.skip())
         room = self.scheduled(cpu=2)
         assert not any(pod.node_name for pod in room.list(Pod))
         (group,) = room.list(PodGroup)
         assert group.status.conditions[0].reason == "SchedulerError"
         assert "Asked" in group.status.conditions[0].message
+
+    def test_a_plugin_that_waits_has_the_other_members_tried(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Asked, "answer", Status(Code.WAIT, ("some are without a node",)))
+        room = self.scheduled(cpu=2)
+        assert Asked.notes == [(0, 6), (1, 5), (2, 4), (2, 3), (2, 2), (2, 1), (2, 0)]
+        assert not any(pod.node_name for pod in room.list(Pod))
+        (group,) = room.list(PodGroup)
+        assert group.status.conditions[0].message.startswith(
+            "pod group is unschedulable, some are without a node"
+        )
 
     def test_it_is_not_asked_with_the_gates_of_an_earlier_version(self) -> None:
         room = self.scheduled(cpu=2, version="1.36")

@@ -71,17 +71,19 @@ class PlacementHooks:
 
     @measured(MeasuredPoint.PLACEMENT_FEASIBLE)
     def run_placement_feasible_plugins(
-        self, state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int
+        self, state: CycleState, group: QueuedGroup, placed: PlacedGroup, left: int, scheduled: int
     ) -> Status:
-        """Return success if the group, of which so many members haven't been tried, may still get this placement."""
+        """Return success if the placement suffices for the group, WAIT if it may with more members; else a refusal."""
+        found = _SUCCESS
         for plugin, hook in self._hooks["placement_feasible"]:
-            status = call("placement_feasible", hook, state, group, placed, left)
-            if not status.is_success:
-                is_allowed = status.code in _FEASIBLE_CODES
-                return (
-                    status.with_plugin(plugin) if is_allowed else named(status, "placement_feasible", plugin)
-                )
-        return _SUCCESS
+            status = call("placement_feasible", hook, state, group, placed, left, scheduled)
+            if status.code not in _FEASIBLE_CODES and not status.is_success:
+                return named(status, "placement_feasible", plugin)
+            if status.is_rejected:
+                return status.with_plugin(plugin)
+            if status.is_wait and found.is_success:
+                found = status.with_plugin(plugin)
+        return found
 
     @measured(MeasuredPoint.PLACEMENT_SCORE)
     def run_placement_score_plugins(

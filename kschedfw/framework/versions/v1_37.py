@@ -9,13 +9,52 @@ from typing import Final
 
 from kschedfw.framework.versions.rule import Rule
 
+_GROUP_CYCLE: Final = "kubernetes/kubernetes pkg/scheduler/schedule_one_podgroup.go @ff3e4a37"
+
 PLACEMENT_FEASIBLE: Final = Rule(
     "PlacementFeasible",
     "1.37",
+    "groups, GangScheduling",
+    "members are asked at permit in the trial, where GangScheduling has them wait until minCount have a node",
+    "plugins, GangScheduling among them, say before the first member and after each whether the placement suffices, may"
+    " with more members, or can't; permit is asked when members are submitted",
+    _GROUP_CYCLE,
+)
+
+GROUP_POST_FILTER: Final = Rule(
+    "PodGroupPostFilter",
+    "1.37",
+    "groups, preemption",
+    "each member that fits nowhere preempts by itself, and a group that still fits nowhere as a whole",
+    "only the group preempts, after its cycle",
+    _GROUP_CYCLE,
+)
+
+GROUP_VALIDATION: Final = Rule(
+    "PodGroupValidation",
+    "1.37",
     "groups",
-    "no plugin can stop the trial of a placement",
-    "plugins say before the first member and after each whether the placement can still take the group",
-    "kubernetes/kubernetes pkg/scheduler/schedule_one_podgroup.go @ff3e4a37",
+    "only the schedulers that members name must be the same",
+    "members must also have the group's priority and the same preemption policy, or the cycle ends in an error",
+    _GROUP_CYCLE,
+)
+
+GROUP_CONDITION: Final = Rule(
+    "PodGroupInitiallyScheduled",
+    "1.37",
+    "groups",
+    "the condition PodGroupScheduled tells whether a group is scheduled",
+    "the condition PodGroupInitiallyScheduled does",
+    "kubernetes/api scheduling/v1beta1/types.go",
+)
+
+GROUP_BACKOFF: Final = Rule(
+    "PodGroupBackoff",
+    "1.37",
+    "the queue",
+    "members back off for at most podMaxBackoffSeconds",
+    "the longest backoff of a group is that times the square root of the number of its pending members",
+    "kubernetes/kubernetes pkg/scheduler/backend/queue/backoff_queue.go",
 )
 
 IMAGE_VOLUMES: Final = Rule(
@@ -45,5 +84,14 @@ RESIZED_PODS: Final = Rule(
     "kubernetes/component-helpers resource/helpers.go @1e152663",
 )
 
-RULES: Final = (IMAGE_VOLUMES, ANTI_AFFINITY_HINTS, RESIZED_PODS, PLACEMENT_FEASIBLE)
+RULES: Final = (
+    IMAGE_VOLUMES,
+    ANTI_AFFINITY_HINTS,
+    RESIZED_PODS,
+    PLACEMENT_FEASIBLE,
+    GROUP_POST_FILTER,
+    GROUP_VALIDATION,
+    GROUP_CONDITION,
+    GROUP_BACKOFF,
+)
 """The rules of v1.37."""

@@ -50,8 +50,8 @@ from kschedfw.scheduler.groups.trial import (
 )
 from kschedfw.scheduler.scheduling_cycle import make_room
 
-Stops: TypeAlias = Callable[[PlacedGroup, int], Status]
-"""Returns success if a placement can still take the group; gets the placed members and the number untried."""
+Feasible: TypeAlias = Callable[[PlacedGroup, int, int], Status]
+"""Tells whether a placement suffices for the group; gets the placed members, the number untried and that scheduled."""
 
 _WAITING: Final = "pod group is waiting for preemption to complete"
 
@@ -123,13 +123,13 @@ class GroupAlgorithm:
                 return GroupResult(status)
             if not placements:
                 return GroupResult(Status.unschedulable("no feasible placements found"))
-        stops: Stops | None = None
+        feasible: Feasible | None = None
         if self._asks_whether_feasible and framework.can_stop_trials:
-            stops = partial(framework.run_placement_feasible_plugins, state, group)
-        # Equal members get no decision each. So it must be that no plugin stops a trial between them, and
-        # nobody follows them.
+            feasible = partial(framework.run_placement_feasible_plugins, state, group)
+        # Equal members get no decision each. So it must be that no plugin is asked between them, and nobody follows
+        # them.
         equal = None
-        if stops is None and (observe is None or not observe.follows_placed):
+        if not self._asks_whether_feasible and (observe is None or not observe.follows_placed):
 
             def refuse(
                 placement: GroupPlacement, member: MemberResult, before: Sequence[MemberResult]
@@ -145,7 +145,13 @@ class GroupAlgorithm:
         for placement in placements[len(results) :]:
             trial = MemberTrial(self._snapshot, self._nominator, states, lists)
             found = self._try(
-                framework, placement, trial, attempts, makes_room=makes_room, observe=observe, stops=stops
+                framework,
+                placement,
+                trial,
+                attempts,
+                makes_room=makes_room,
+                observe=observe,
+                feasible=feasible,
             )
             results.append(found)
             if found.status.code is Code.ERROR and self._by_placements:
@@ -170,9 +176,9 @@ class GroupAlgorithm:
         good = [each for each in results if each.status.is_success or each.is_waiting]
         if not good:
             first = results[0]
-            text = (
-                f"0/{len(results)} placements are available, first placement status: {first.status.message}"
-            )
+            # v1.37 prints the error that it ends with, without what the plugins said.
+            why = UNSCHEDULABLE if self._asks_whether_feasible else first.status.message
+            text = f"0/{len(results)} placements are available, first placement status: {why}"
             return GroupResult(Status.unschedulable(text), results, taken=first)
         best = good[0]
         scores: Sequence[PlacementScore] = ()
@@ -195,19 +201,26 @@ class GroupAlgorithm:
         *,
         makes_room: bool,
         observe: GroupObservation | None,
-        stops: Stops | None,
+        feasible: Feasible | None,
     ) -> PlacementResult:
         members: list[MemberResult] = []
-        # The group is schedulable from the first member on that permit lets pass: GangScheduling lets none
-        # pass before `minCount` have a node.
+        # Up to v1.36, the group is schedulable from the first member on that permit lets pass: GangScheduling lets
+        # none pass before `minCount` have a node. Since v1.37, plugins say whether it is, and permit comes later.
         status, is_waiting, preempts = Status.unschedulable(UNSCHEDULABLE), False, False
-        call = CallIn()
+        call, before = CallIn(), trial.states.number_scheduled
+
+        def progress() -> Status:
+            assert feasible is not None
+            node_names = {each.attempt.pod.uid: each.node_name for each in members if each.node_name}
+            scheduled = before + len(node_names)
+            return feasible(PlacedGroup(placement, node_names), len(attempts) - len(members), scheduled)
+
         try:
+            if feasible is not None:
+                status, is_over = _outcome(progress())
+                if is_over:
+                    return PlacementResult(placement, status, members)
             for attempt in attempts:
-                if stops is not None:
-                    stopped = _stopped(stops, placement, members, len(attempts))
-                    if not stopped.is_success:
-                        return PlacementResult(placement, stopped, members)
                 state = CycleState()
                 state.record_plugin_metrics = attempt.state.record_plugin_metrics
                 state.write(MEMBER_STATES, trial.states)
@@ -221,13 +234,20 @@ class GroupAlgorithm:
                     failed = f"failed to schedule other pod from a pod group: {member.status.message}"
                     return PlacementResult(placement, Status.from_error(failed), members)
                 preempts |= member.preempts
-                if member.permit is not None and member.permit.is_success:
+                if feasible is not None:
+                    status, is_over = _outcome(progress())
+                    if is_over:
+                        return PlacementResult(placement, status, members)
+                elif self._asks_whether_feasible:
+                    # Without a plugin that decides, one member with a node is enough.
+                    status = Status.success()
+                elif member.permit is not None and member.permit.is_success:
                     is_waiting = preempts
                     status = Status.unschedulable(UNSCHEDULABLE, _WAITING) if preempts else Status.success()
-            if stops is not None:
-                stopped = _stopped(stops, placement, members, len(attempts))
-                if not stopped.is_success:
-                    return PlacementResult(placement, stopped, members)
+            if status.is_success and not any(each.node_name for each in members):
+                status = Status.unschedulable(UNSCHEDULABLE)
+            if self._asks_whether_feasible and status.is_success and preempts:
+                is_waiting, status = True, Status.unschedulable(UNSCHEDULABLE, _WAITING)
             return PlacementResult(placement, status, members, is_waiting)
         finally:
             # In reverse order, as plugins have reserved.
@@ -303,7 +323,8 @@ class GroupAlgorithm:
         (assumed,) = trial.assume([(info, host)])
         member.assumed = assumed
         status = framework.run_reserve_plugins_reserve(attempt.state, assumed, host)
-        if status.is_success:
+        # Since v1.37 permit is asked when the member is submitted, as for a single pod.
+        if status.is_success and not self._asks_whether_feasible:
             status = framework.ask_permit_plugins(attempt.state, assumed, host)
             member.permit = status
         if status.is_success or status.is_wait:
@@ -315,10 +336,13 @@ class GroupAlgorithm:
         member.status = as_fit_error(attempt, host, status) if status.is_rejected else status
 
 
-def _stopped(stops: Stops, placement: GroupPlacement, members: Sequence[MemberResult], number: int) -> Status:
-    """Return success if the placement can still take the group, given the results of the first members."""
-    node_names = {each.attempt.pod.uid: each.node_name for each in members if each.node_name}
-    return stops(PlacedGroup(placement, node_names), number - len(members))
+def _outcome(said: Status) -> tuple[Status, bool]:
+    """Return the group's status if the trial ended after what plugins said of it, and whether it does."""
+    if said.is_success:
+        return said, False
+    if said.is_wait or said.is_rejected:
+        return Status.unschedulable(UNSCHEDULABLE, *said.reasons), not said.is_wait
+    return Status.from_error(f"failed to evaluate placement feasibility: {said.message}"), True
 
 
 class GroupObservation(Protocol):

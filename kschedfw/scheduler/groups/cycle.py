@@ -10,7 +10,13 @@ from typing import Protocol, TypeAlias
 import attrs
 
 from kschedfw.api.pod import Pod
-from kschedfw.api.pod_groups import POD_GROUP_SCHEDULED, PodGroup, PodGroupCondition, group_key
+from kschedfw.api.pod_groups import (
+    POD_GROUP_INITIALLY_SCHEDULED,
+    POD_GROUP_SCHEDULED,
+    PodGroup,
+    PodGroupCondition,
+    group_key,
+)
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import retry_on_conflict
@@ -25,6 +31,11 @@ from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code, Status
+from kschedfw.framework.versions.v1_37 import (
+    GROUP_CONDITION,
+    GROUP_POST_FILTER,
+    GROUP_VALIDATION,
+)
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.failure import REASON_SCHEDULER_ERROR, REASON_UNSCHEDULABLE
@@ -44,7 +55,7 @@ class GroupDecision:
 
     `states` are the members when the cycle began. `result` is None if the cycle ended before the algorithm, or by an
     exception; `preemption` if none was tried. `status` is that of the group in the end. `is_mixed` says that members
-    want different schedulers, so that nothing was tried.
+    differ in what must be the same for all of them, so that nothing was tried.
     """
 
     group: QueuedGroup
@@ -176,32 +187,37 @@ class GroupCycle:
         if not decision.is_mixed:
             profile = attempts[0].framework.profile.scheduler_name
             metrics.group_attempt(_outcome(decision.status), profile, self._clock.monotonic() - begun)
+        if not decision.is_mixed or self._gates.follows(GROUP_VALIDATION):
             self._tell(decision.group, decision.status)
         return refused
 
     def _decide(self, group: QueuedGroup, states: MemberStates, attempts: Sequence[Attempt]) -> GroupDecision:
         """Find nodes for the members, and room if there are none; submit nothing."""
-        if (mixed := _mixed_schedulers(group)) is not None:
+        check = _unlike_members if self._gates.follows(GROUP_VALIDATION) else _mixed_schedulers
+        if (mixed := check(group, states)) is not None:
             return GroupDecision(group, states, None, None, mixed, is_mixed=True)
         framework, begun = attempts[0].framework, self._clock.monotonic()
         self._cache.update_snapshot(self._snapshot, members=group.pods)
         lists = AffinityLists.of(self._snapshot)
 
-        def run(*, makes_room: bool) -> GroupResult:
-            # The trials of preemption aren't the group's decision.
-            observe = self.observer if makes_room else None
+        def run(*, makes_room: bool, observe: GroupObservation | None = None) -> GroupResult:
             return self.algorithm.run(
                 framework, group, states, lists, attempts, makes_room=makes_room, observe=observe
             )
 
-        result = run(makes_room=True)
+        result = run(makes_room=not self._gates.follows(GROUP_POST_FILTER), observe=self.observer)
         status, preemption = result.status, None
         preempts = self._gates.enabled(WORKLOAD_AWARE_PREEMPTION) and all(
             each.may_preempt for each in attempts
         )
         # A group that waits has members whose victims go already.
         if preempts and status.is_rejected and not result.is_waiting:
-            preemption = self._make_room(framework, group, lambda: run(makes_room=False))
+            preemption = self._make_room(
+                # The trials of preemption aren't the group's decision.
+                framework,
+                group,
+                lambda: run(makes_room=False),
+            )
             if preemption.status.is_rejected:
                 status = Status.unschedulable(status.message, preemption.status.message)
             elif not preemption.status.is_success:
@@ -302,13 +318,14 @@ class GroupCycle:
 
         `generation` is that of the group that was decided on.
         """
-        known = next((each for each in group.status.conditions if each.type == POD_GROUP_SCHEDULED), None)
+        told = POD_GROUP_INITIALLY_SCHEDULED if self._gates.follows(GROUP_CONDITION) else POD_GROUP_SCHEDULED
+        known = next((each for each in group.status.conditions if each.type == told), None)
         if known is not None and known.status == "True" and not status.is_success:
             return group
         value = "True" if status.is_success else "False"
         changed = datetime.fromtimestamp(self._clock.now(), UTC)
         condition = PodGroupCondition(
-            POD_GROUP_SCHEDULED,
+            told,
             value,
             _reason(status),
             "" if status.is_success else status.message,
@@ -334,7 +351,26 @@ def turn(info: QueuedPodInfo) -> tuple[int, float, int, str]:
     )
 
 
-def _mixed_schedulers(group: QueuedGroup) -> Status | None:
+def _unlike_members(group: QueuedGroup, states: MemberStates) -> Status | None:
+    """Return an ERROR if members differ in what v1.37 wants to be the same for all of them; scheduled ones count."""
+    first, priority = group.pods[0], None if group.object is None else group.object.priority
+    for pod in (*group.pods, *states.scheduled):
+        differs = ""
+        if pod.spec.scheduler_name != first.spec.scheduler_name:
+            names = f'"{pod.spec.scheduler_name}" and "{first.spec.scheduler_name}"'
+            differs = f".spec.schedulerName set, got: {names}"
+        elif priority is not None and pod.priority != priority:
+            differs = f"priority as the pod group's priority, got {pod.priority} and {priority}"
+        elif pod.spec.preemption_policy is not first.spec.preemption_policy:
+            differs = (
+                f"preemption policy, got {pod.spec.preemption_policy} and {first.spec.preemption_policy}"
+            )
+        if differs:
+            return Status.from_error(f"all pods in a single pod group should have the same {differs}")
+    return None
+
+
+def _mixed_schedulers(group: QueuedGroup, _states: MemberStates) -> Status | None:
     """An ERROR if members want different schedulers."""
     first = group.pods[0].spec.scheduler_name
     other = next((pod.spec.scheduler_name for pod in group.pods if pod.spec.scheduler_name != first), None)
@@ -364,7 +400,10 @@ def _failure(member: MemberResult, status: Status, *, is_waiting: bool) -> Statu
         return member.status
     if is_waiting:
         return member.status if member.preempts else status
-    reasons = member.permit.reasons if member.permit is not None and member.permit.is_wait else ()
+    if member.permit is None:
+        # Since v1.37, where permit isn't asked in a trial, the reasons are the group's.
+        return Status.unschedulable(UNSCHEDULABLE, status.message)
+    reasons = member.permit.reasons if member.permit.is_wait else ()
     return Status.unschedulable(UNSCHEDULABLE, *reasons)
 
 

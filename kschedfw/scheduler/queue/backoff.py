@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from kschedfw.api import Pod
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.heap import KeyedHeap
 
@@ -23,17 +24,22 @@ class BackoffPolicy:
 
     Rejections are counted since the pod was added, errors since the last attempt that ended without one. A
     maximum of 0 switches backoff off. With `windows` the end of a backoff is moved to the end of its `WINDOW`.
+
+    `size_of` returns the number of pods that are scheduled together with a pod, itself included. The longest backoff is
+    `maximum` times its square root (v1.37, where a group backs off as a whole); without it each pod counts alone.
     """
 
     initial: float = 1.0
     maximum: float = 10.0
     windows: bool = True
+    size_of: Callable[[Pod], int] | None = None
 
-    def duration(self, failures: int) -> float:
-        """Return the seconds of backoff after this many failures."""
+    def duration(self, failures: int, size: int = 1) -> float:
+        """Return the seconds of backoff of a group of this size, or a single pod, after this many failures."""
         if failures == 0:
             return 0.0
-        return min(self.maximum, self.initial * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
+        longest = self.maximum * math.sqrt(max(size, 1))
+        return min(longest, self.initial * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
 
     def expiration(self, info: QueuedPodInfo) -> float:
         """Return the end of the pod's backoff, or the start of the window that it falls into. Store it in the info."""
@@ -42,7 +48,8 @@ class BackoffPolicy:
             return -math.inf
         # Computed once: the order in the heap must not change while the pod is there.
         if info.backoff_expiration is None:
-            info.backoff_expiration = self._align(info.timestamp + self.duration(failures))
+            size = 1 if self.size_of is None else self.size_of(info.pod)
+            info.backoff_expiration = self._align(info.timestamp + self.duration(failures, size))
         return info.backoff_expiration
 
     def is_backing_off(self, info: QueuedPodInfo, now: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cmp_to_key
 
 from kschedfw.api import Pod, group_key
@@ -68,6 +68,8 @@ class SchedulingQueue(BlockingQueue):
             (SchedulerPopFromBackoffQ, on by default since v1.33). It also moves ends of backoff to full seconds.
         groups: whether members of groups are scheduled together (GenericWorkload); then a member that failed is tried
             again after its backoff, whatever plugin refused it.
+        size_of: the number of pods that are scheduled together with a pod, by which the longest backoff grows (v1.37);
+            None if it doesn't.
         retry_unchanged: whether pods are flushed even if nothing has changed since all of them were tried last. False
             is for virtual time, which then passes in one step up to the next event: the queue is as if they had been
             tried, and refused as before. `note_change` has to be called before anything changes of which the queue
@@ -90,6 +92,7 @@ class SchedulingQueue(BlockingQueue):
         unschedulable_timeout: float = 300.0,
         pop_from_backoff: bool = True,
         groups: bool = False,
+        size_of: Callable[[Pod], int] | None = None,
         retry_unchanged: bool = True,
         metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
@@ -103,7 +106,7 @@ class SchedulingQueue(BlockingQueue):
         )
         self._sub_queues = SubQueues(
             dict(profiles),
-            BackoffPolicy(initial_backoff, max_backoff, windows=pop_from_backoff),
+            BackoffPolicy(initial_backoff, max_backoff, windows=pop_from_backoff, size_of=size_of),
             pop_from_backoff=pop_from_backoff,
             unschedulable_timeout=unschedulable_timeout,
             clock=self._clock,
@@ -111,8 +114,8 @@ class SchedulingQueue(BlockingQueue):
         )
         self._appointments = Appointments()
         self._groups = groups
-        # A backoff that outlasts the timeout would delay attempts beyond the flush.
-        may_rest = not retry_unchanged and max_backoff < unschedulable_timeout - WINDOW
+        # A backoff that outlasts the timeout would delay attempts beyond the flush; that of a large group may.
+        may_rest = not retry_unchanged and size_of is None and max_backoff < unschedulable_timeout - WINDOW
         self._stillness = Stillness() if may_rest else None
 
     # Pods come and go

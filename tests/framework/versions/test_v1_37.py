@@ -5,16 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+import attrs
 import pytest
 
-from kschedfw import FeatureGates, InMemoryCluster, Pod, Scheduler, Snapshot, make_node, make_pod
-from kschedfw.api import Resource
+from kschedfw import (
+    ActionType,
+    Code,
+    FeatureGates,
+    InMemoryCluster,
+    Pod,
+    QueuedGroup,
+    Scheduler,
+    Snapshot,
+    Status,
+    make_node,
+    make_pod,
+    make_pod_group,
+)
+from kschedfw.api import PodGroup, PreemptionPolicy, Resource
 from kschedfw.api.manifests import pod_from_manifest
 from kschedfw.api.requests import pod_requests
 from kschedfw.framework.events import EventResource
+from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.plugins.gang_scheduling import GangScheduling
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.queue.backoff import BackoffPolicy
 from kschedfw.testing import FrameworkHarness
+from kschedfw.testing.clock import FakeClock
 
 MIB = 1024 * 1024
 T = TypeVar("T")
@@ -220,3 +238,256 @@ class TestResizedPods:
         cache.remove_pod(pod)
         cache.update_snapshot(snapshot)
         assert snapshot.get("n").requested == Resource()
+
+
+def gang(cpu: int, *, members: int = 3, least: int = 2, priority: int | None = None) -> InMemoryCluster:
+    """A node with so many CPUs, and a gang whose members need one each."""
+    room = InMemoryCluster([make_node("n").capacity(cpu=cpu, memory="8Gi").build()])
+    group = make_pod_group("g").gang(min_count=least).build()
+    if priority is not None:
+        group = attrs.evolve(group, spec=attrs.evolve(group.spec, priority=priority))
+    room.add(group)
+    for number in range(members):
+        room.add(make_pod(f"m{number}").requests(cpu=1).group("g").build())
+    return room
+
+
+def grouping(version: str) -> FeatureGates:
+    """The gates under which gangs are scheduled together in a version."""
+    return FeatureGates(dict.fromkeys(GROUP_GATES[version], True), version)
+
+
+GROUP_GATES = {
+    "1.36": ("GenericWorkload", "GangScheduling", "WorkloadAwarePreemption"),
+    "1.37": ("GenericWorkload",),
+}
+
+
+def in_both(make: Callable[[], InMemoryCluster], ask: Callable[[InMemoryCluster], T]) -> Answers[T]:
+    """The answers about the cluster after one cycle under v1.36 and under v1.37."""
+    found = []
+    for version in ("1.36", "1.37"):
+        cluster = make()
+        Scheduler(cluster, feature_gates=grouping(version), clock=FakeClock()).schedule_one()
+        found.append(ask(cluster))
+    return found[0], found[1]
+
+
+def bound(cluster: InMemoryCluster) -> set[str]:
+    return {pod.name for pod in cluster.list(Pod) if pod.node_name}
+
+
+def condition(cluster: InMemoryCluster) -> tuple[str, str, str, str]:
+    (group,) = cluster.list(PodGroup)
+    (told,) = group.status.conditions
+    return told.type, told.status, told.reason, told.message
+
+
+class TestGangScheduling:
+    """gangscheduling.go @03789157, schedule_one_podgroup.go @ff3e4a37: PlacementFeasible instead of permit."""
+
+    GROUP = QueuedGroup("default/g", make_pod_group("g").gang(min_count=3).build(), ())
+
+    @pytest.mark.parametrize(
+        ("left", "scheduled", "code", "message"),
+        [
+            (3, 0, Code.WAIT, "minCount (3) is not yet satisfied: 0 scheduled, 3 remaining"),
+            (1, 2, Code.WAIT, "minCount (3) is not yet satisfied: 2 scheduled, 1 remaining"),
+            (0, 3, Code.SUCCESS, ""),
+            (5, 3, Code.SUCCESS, ""),
+            (1, 1, Code.UNSCHEDULABLE, "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining"),
+            (0, 2, Code.UNSCHEDULABLE, "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"),
+        ],
+    )
+    def test_it_says_whether_min_count_is_reached_or_still_can_be(
+        self, left: int, scheduled: int, code: Code, message: str
+    ) -> None:
+        plugin = FrameworkHarness("GangScheduling", feature_gates=grouping("1.37")).framework.plugins[
+            "GangScheduling"
+        ]
+        assert isinstance(plugin, GangScheduling)
+        status = plugin.placement_feasible(self.GROUP, left, scheduled) or Status.success()
+        assert (status.code, status.message) == (code, message)
+
+    def test_basic_groups_are_none_of_its_business(self) -> None:
+        plugin = FrameworkHarness("GangScheduling", feature_gates=grouping("1.37")).framework.plugins[
+            "GangScheduling"
+        ]
+        assert isinstance(plugin, GangScheduling)
+        basic = QueuedGroup("default/g", make_pod_group("g").build(), ())
+        assert plugin.placement_feasible(basic, 0, 0) is None
+
+    def test_a_gang_that_fits_is_bound_in_both(self) -> None:
+        assert in_both(lambda: gang(cpu=3), bound) == ({"m0", "m1", "m2"},) * 2
+
+    def test_a_gang_of_which_enough_members_fit_is_bound_without_the_rest(self) -> None:
+        before, after = in_both(lambda: gang(cpu=2), bound)
+        assert (len(before), len(after)) == (2, 2)
+
+    def test_a_gang_that_does_not_fit_says_how_many_members_have_a_node(self) -> None:
+        before, after = in_both(lambda: gang(cpu=1), condition)
+        assert before[3].startswith("pod group is unschedulable")
+        assert after[3].startswith(
+            "pod group is unschedulable, minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"
+        )
+
+    def test_members_of_a_gang_that_does_not_fit_have_its_reason(self) -> None:
+        def messages(cluster: InMemoryCluster) -> str:
+            return " ".join(pod.status.conditions[0].message for pod in cluster.list(Pod))
+
+        before, after = in_both(lambda: gang(cpu=1), messages)
+        assert "waiting for minCount pods from a gang to be scheduled" in before
+        assert "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining" in after
+        assert "waiting for minCount" not in after
+
+    def test_a_gang_with_a_member_that_is_bound_already_needs_fewer(self) -> None:
+        def with_one_bound() -> InMemoryCluster:
+            room = gang(cpu=2, members=1)
+            room.add(make_pod("old").requests(cpu=1).group("g").node("n").build())
+            return room
+
+        assert in_both(with_one_bound, bound) == ({"m0", "old"},) * 2
+
+    def test_a_group_none_of_whose_members_fits_is_not_scheduled(self) -> None:
+        def basic() -> InMemoryCluster:
+            room = InMemoryCluster([make_node("n").capacity(cpu=0, memory="8Gi").build()])
+            room.add(make_pod_group("g").build())
+            room.add(make_pod("m").requests(cpu=1).group("g").build())
+            return room
+
+        before, after = in_both(basic, condition)
+        assert (before[1], after[1]) == ("False", "False")
+
+    def test_nothing_is_left_assumed_after_a_trial_that_failed(self) -> None:
+        scheduler = Scheduler(gang(cpu=1), feature_gates=grouping("1.37"), clock=FakeClock())
+        scheduler.schedule_one()
+        assert not scheduler.cache.dump().assumed
+
+    def test_a_group_that_needs_fewer_members_than_before_wakes_its_pods(self) -> None:
+        events = {}
+        for version in ("1.36", "1.37"):
+            harness = FrameworkHarness("GangScheduling", feature_gates=grouping(version))
+            plugin = harness.framework.plugins["GangScheduling"]
+            assert isinstance(plugin, GangScheduling)
+            events[version] = [
+                event.hint
+                for event in plugin.events_to_register()
+                if event.resource is EventResource.POD_GROUP and event.action is ActionType.UPDATE
+            ]
+        assert not events["1.36"]
+        (hint,) = events["1.37"]
+        assert hint is not None
+        pod, old = make_pod("m").group("g").build(), make_pod_group("g").gang(min_count=3).build()
+        fewer, more = (make_pod_group("g").gang(min_count=number).build() for number in (2, 4))
+        assert [hint(pod, old, new).value for new in (fewer, more, old)] == ["queue", "skip", "skip"]
+        assert hint(pod, old, make_pod_group("other").gang(min_count=1).build()).value == "skip"
+
+
+class TestGroupValidation:
+    """schedule_one_podgroup.go @ff3e4a37, validatePodGroup."""
+
+    def test_priorities_that_differ_from_the_groups_are_an_error(self) -> None:
+        before, after = in_both(lambda: gang(cpu=3, priority=7), condition)
+        assert (before[1], before[2]) == ("True", "Scheduled")
+        same = "all pods in a single pod group should have the same"
+        assert after == (
+            "PodGroupInitiallyScheduled",
+            "False",
+            "SchedulerError",
+            f"{same} priority as the pod group's priority, got 0 and 7",
+        )
+
+    def test_preemption_policies_that_differ_are_an_error(self) -> None:
+        def mixed() -> InMemoryCluster:
+            room = gang(cpu=4)
+            pod = make_pod("odd").requests(cpu=1).group("g").build()
+            room.add(attrs.evolve(pod, spec=attrs.evolve(pod.spec, preemption_policy=PreemptionPolicy.NEVER)))
+            return room
+
+        before, after = in_both(mixed, condition)
+        assert before[1] == "True"
+        policies = "preemption policy, got Never and PreemptLowerPriority"
+        assert after[2:] == (
+            "SchedulerError",
+            f"all pods in a single pod group should have the same {policies}",
+        )
+
+    def test_members_that_are_scheduled_already_count(self) -> None:
+        def with_other_priority() -> InMemoryCluster:
+            room = gang(cpu=4)
+            pod = make_pod("old").group("g").node("n").build()
+            room.add(attrs.evolve(pod, spec=attrs.evolve(pod.spec, priority=9)))
+            return room
+
+        before, after = in_both(with_other_priority, condition)
+        assert before[1] == "True"
+        assert after[3].endswith("got 9 and 0")
+
+    def test_the_condition_has_another_type(self) -> None:
+        before, after = in_both(lambda: gang(cpu=3), condition)
+        assert (before[0], after[0]) == ("PodGroupScheduled", "PodGroupInitiallyScheduled")
+
+
+class TestGroupPostFilter:
+    """schedule_one_podgroup.go @ff3e4a37: members don't preempt by themselves, the group does once."""
+
+    @staticmethod
+    def crowded() -> InMemoryCluster:
+        room = InMemoryCluster([make_node("n").capacity(cpu=2, memory="8Gi").build()])
+        for number in range(2):
+            room.add(make_pod(f"low{number}").requests(cpu=1).node("n").build())
+        group = make_pod_group("g").gang(min_count=2).build()
+        room.add(attrs.evolve(group, spec=attrs.evolve(group.spec, priority=100)))
+        for number in range(2):
+            pod = make_pod(f"m{number}").requests(cpu=1).group("g").build()
+            room.add(attrs.evolve(pod, spec=attrs.evolve(pod.spec, priority=100)))
+        return room
+
+    def test_a_gang_gets_the_room_of_less_important_pods_in_both(self) -> None:
+        for version in ("1.36", "1.37"):
+            room = self.crowded()
+            Scheduler(room, feature_gates=grouping(version), clock=FakeClock()).run_until_idle()
+            assert {pod.name for pod in room.list(Pod) if not pod.name.startswith("m")} == set(), version
+
+    def test_a_gang_that_can_not_have_enough_room_evicts_nobody(self) -> None:
+        def too_large() -> InMemoryCluster:
+            room = self.crowded()
+            group = make_pod_group("g").gang(min_count=3).build()
+            room.update(attrs.evolve(group, spec=attrs.evolve(group.spec, priority=100)))
+            pod = make_pod("m2").requests(cpu=1).group("g").build()
+            room.add(attrs.evolve(pod, spec=attrs.evolve(pod.spec, priority=100)))
+            return room
+
+        room = too_large()
+        Scheduler(room, feature_gates=grouping("1.37"), clock=FakeClock()).schedule_one()
+        assert {"low0", "low1"} <= {pod.name for pod in room.list(Pod)}
+
+
+class TestGroupBackoff:
+    """backend/queue: the longest backoff of a group grows with the square root of its pending members."""
+
+    @staticmethod
+    def longest(gates: FeatureGates, members: int) -> float:
+        """The longest backoff of a member of a gang that never fits, in seconds."""
+        scheduler = Scheduler(gang(cpu=0, members=members), feature_gates=gates, clock=FakeClock(1000.0))
+        info = QueuedPodInfo(PodInfo.of(make_pod("m0").group("g").build()), timestamp=1000.0)
+        info.unschedulable_count = 100
+        return scheduler.queue._sub_queues.backoff._policy.expiration(info) - 1000.0
+
+    def test_a_group_of_nine_backs_off_for_three_times_as_long_at_most(self) -> None:
+        found = [self.longest(grouping(version), members=9) for version in ("1.36", "1.37")]
+        assert found == [10.0, 30.0]
+
+    def test_a_group_of_one_backs_off_like_a_pod(self) -> None:
+        found = [self.longest(grouping(version), members=1) for version in ("1.36", "1.37")]
+        assert found == [10.0, 10.0]
+
+    def test_backoffs_below_the_longest_are_as_before(self) -> None:
+        policy = BackoffPolicy(initial=1.0, maximum=10.0)
+        assert [policy.duration(failures, size=9) for failures in (0, 1, 3, 5, 6)] == [
+            0.0,
+            1.0,
+            4.0,
+            16.0,
+            30.0,
+        ]

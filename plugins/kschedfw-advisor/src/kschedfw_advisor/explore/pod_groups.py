@@ -69,5 +69,7 @@ def _why(group: PodGroup | None, lacking: Sequence[Fate]) -> str:
 
 def _told(group: PodGroup | None) -> Iterator[str]:
     for condition in () if group is None else group.status.conditions:
-        if condition.type == "PodGroupScheduled" and condition.status == "False":
+        # The first is of v1.36, the second of v1.37.
+        types = ("PodGroupScheduled", "PodGroupInitiallyScheduled")
+        if condition.type in types and condition.status == "False":
             yield condition.message
