@@ -178,7 +178,7 @@ def ask(hook: str, framework: Framework) -> Status:
         case "placement_generate":
             return framework.run_placement_generate_plugins(state, group, GroupPlacement("", every))[1]
         case "placement_feasible":
-            return framework.run_placement_feasible_plugins(state, group, placed[0], 1)
+            return framework.run_placement_feasible_plugins(state, group, placed[0], 1, 1)
         case "placement_score" | "normalize_placement_score":
             return framework.run_placement_score_plugins(state, group, placed)[1]
         case "pre_bind_pre_flight":
