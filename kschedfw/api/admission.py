@@ -60,12 +60,14 @@ class RefusedPod:
         reason: the reason, without the pod's name: `exceeded quota: …`.
         message: the API server's whole message, with the pod's name.
         controller: what wanted to create the pod; None if nothing did.
+        labels: the pod's labels.
     """
 
     pod: str
     reason: str
     message: str
     controller: OwnerReference | None = None
+    labels: FrozenDict[str, str] = EMPTY
 
     def to_json(self) -> dict[str, str]:
         return {"pod": self.pod, "message": self.message}
@@ -157,7 +159,7 @@ class Admission:
         A `failure` is the cluster's own word on why it can't be created.
         """
         if failure:
-            self._refused.append(RefusedPod(pod.key, failure, failure, pod.metadata.controller))
+            self._refused.append(_refused(pod, failure, failure))
             return None
         new = self._spec(pod)
         if new.changed_by:
@@ -167,7 +169,7 @@ class Admission:
             pod = pod.alike(pod.metadata, new.spec, pod.status)
         if reason := new.refusal or self._charge(pod):
             message = new.kind.format(pod.name) + reason
-            self._refused.append(RefusedPod(pod.key, reason, message, pod.metadata.controller))
+            self._refused.append(_refused(pod, reason, message))
             return None
         self._admitted += 1
         self._changed.update(new.changed_by)
@@ -266,3 +268,7 @@ def _of_runtime_class(spec: PodSpec, runtime_class: RuntimeClass) -> PodSpec:
         tolerations = (*tolerations, *more)
     new = attrs.evolve(spec, overhead=overhead, node_selector=node_selector, tolerations=tolerations)
     return spec if new == spec else new
+
+
+def _refused(pod: Pod, reason: str, message: str) -> RefusedPod:
+    return RefusedPod(pod.key, reason, message, pod.metadata.controller, pod.labels)

@@ -61,6 +61,5 @@ from .tables import counted as counted
 from .tables import plain_table as plain_table
 from .tables import print_parts as print_parts
 from .tables import stdout_console as stdout_console
-from .workload_names import WorkloadName as WorkloadName
 
 __all__ = ["Command", "main"]

@@ -43,8 +43,8 @@ from kschedfw.cli.options import (
 from kschedfw.cli.output import missing_of, page_of, reading_bar
 from kschedfw.cli.reschedule import ALL, NODE, RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
-from kschedfw.cli.workload_names import WorkloadName
 from kschedfw.cluster import InMemoryCluster, Workload, claim_problems, missing_objects, workload_of
+from kschedfw.cluster.workload_names import WorkloadName
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
 from kschedfw.explain.as_json import as_json

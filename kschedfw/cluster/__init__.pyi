@@ -38,6 +38,7 @@ from .shared_state import State as State
 from .volume_controller import VolumeController as VolumeController
 from .watch import Journal as Journal
 from .watch import Subscription as Subscription
+from .workload_names import WorkloadName as WorkloadName
 from .workloads import Workload as Workload
 from .workloads import workload_of as workload_of
 from .workloads import workload_of_controller as workload_of_controller

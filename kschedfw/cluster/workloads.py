@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
@@ -35,12 +36,18 @@ def workload_of(pod: Pod, cluster: Cluster) -> Workload | None:
     Deployments and CronJobs needn't be in the cluster: an export often lacks them. They are told by the names that
     their controllers give.
     """
-    owner = pod.metadata.controller
+    return workload_above(pod.metadata.controller, pod.namespace, pod.labels, cluster)
+
+
+def workload_above(
+    owner: OwnerReference | None, namespace: str, labels: Mapping[str, str], cluster: Cluster
+) -> Workload | None:
+    """The workload of a pod that may not exist, by its controller, namespace and labels."""
     if owner is None:
         return None
     if owner.kind == "ReplicaSet":
-        return _above_replica_set(pod, owner, cluster)
-    return workload_of_controller(owner, pod.namespace)
+        return _above_replica_set(owner, namespace, labels, cluster)
+    return workload_of_controller(owner, namespace)
 
 
 def workload_of_controller(owner: OwnerReference, namespace: str) -> Workload:
@@ -50,13 +57,15 @@ def workload_of_controller(owner: OwnerReference, namespace: str) -> Workload:
     return Workload(owner.kind, namespace, owner.name)
 
 
-def _above_replica_set(pod: Pod, owner: OwnerReference, cluster: Cluster) -> Workload:
-    replica_set = cluster.get(ReplicaSet, f"{pod.namespace}/{owner.name}")
+def _above_replica_set(
+    owner: OwnerReference, namespace: str, labels: Mapping[str, str], cluster: Cluster
+) -> Workload:
+    replica_set = cluster.get(ReplicaSet, f"{namespace}/{owner.name}")
     above = None if replica_set is None else replica_set.metadata.controller
     if above is not None:
-        return Workload(above.kind, pod.namespace, above.name)
-    template = pod.labels.get(TEMPLATE_HASH)
+        return Workload(above.kind, namespace, above.name)
+    template = labels.get(TEMPLATE_HASH)
     # A ReplicaSet that is in the cluster and has no controller is a workload by itself.
     if replica_set is None and template and owner.name.endswith(f"-{template}"):
-        return Workload("Deployment", pod.namespace, owner.name.removesuffix(f"-{template}"))
-    return Workload(owner.kind, pod.namespace, owner.name)
+        return Workload("Deployment", namespace, owner.name.removesuffix(f"-{template}"))
+    return Workload(owner.kind, namespace, owner.name)

@@ -26,6 +26,7 @@ from kschedfw.testing.cluster_assertions import (
 )
 from kschedfw.testing.configured import read_configuration
 from kschedfw.testing.golden import assert_placements, moved, placements_of, simulated
+from kschedfw.testing.pod_sets import outcomes_of, wrong_sets
 
 _KINDS: Final = {"nodes": "Node", "pods": "Pod", "objects": ""}
 """The kind of the manifests in a field that has only one."""
@@ -61,6 +62,8 @@ class Runner:
         messages |= {each.pod: each.message for each in refused}
         known = {pod.key for pod in before} | messages.keys()
         found = list(_misplaced(expected.pods, cluster, known, messages))
+        if expected.sets:
+            found += wrong_sets(expected.sets, outcomes_of(report, before, refused, cluster), cluster)
         with _collecting(found):
             if expected.evicted is not None:
                 assert_evicted(cluster, expected.evicted, before=before)

@@ -19,6 +19,7 @@ from kschedfw.api.field_errors import at, first_of, join
 from kschedfw.api.files import UnreadableError
 from kschedfw.api.selector_text import parse_selector
 from kschedfw.api.strict import structure_strictly
+from kschedfw.cluster.workload_names import WorkloadName
 
 SUFFIXES: Final = (".kschedfw.yaml", ".kschedfw.yml")
 """How the names of suites end; pytest collects these files, and no others."""
@@ -51,6 +52,43 @@ class PodExpectation:
 
 
 @attrs.frozen
+class SetExpectation:
+    """The expected end of the pending pods that labels or a workload choose; there must be at least one.
+
+    Attributes:
+        pods: their labels, as a selector of kubectl (`app=batch`).
+        workload: what they belong to, as `Kind/name` or `Kind/namespace/name`.
+        within: the labels of the nodes that those with a node are on, as a selector; in a suite it is called `in`.
+        placed: how many have a node; by default all, and none if `refused` is given.
+        refused: a part of the message of each pod without a node.
+    """
+
+    pods: str = ""
+    workload: str = ""
+    within: str = attrs.field(default="", metadata={"json": "in"})
+    placed: int | None = None
+    refused: str = ""
+
+    def validate(self) -> Iterator[FieldError]:
+        if not (self.pods or self.workload):
+            yield FieldError("", "expected pods, a label selector, or a workload such as Deployment/shop")
+        for field, selector in (("pods", self.pods), ("in", self.within)):
+            if selector:
+                try:
+                    parse_selector(selector)
+                except KschedfwError as error:
+                    yield FieldError(field, str(error))
+        if self.workload and WorkloadName.parse(self.workload) is None:
+            yield FieldError.invalid(
+                "workload",
+                self.workload,
+                "expected Kind/name or Kind/namespace/name, such as Deployment/shop",
+            )
+        if self.placed is not None and self.placed < 0:
+            yield FieldError.invalid("placed", self.placed, "must be at least 0")
+
+
+@attrs.frozen
 class SpreadExpectation:
     """The expected spread: the arguments of `assert_spread`."""
 
@@ -76,6 +114,7 @@ class Expectations:
 
     Attributes:
         pods: by the pod's key, or its name if it is in `default`.
+        sets: pods by their labels or their workload.
         evicted: the pods, and no others, that are evicted.
         spread: how pods are spread.
         placed_share: the share of all pods that have a node, from 0 to 1.
@@ -85,6 +124,7 @@ class Expectations:
     """
 
     pods: FrozenDict[str, PodExpectation] = EMPTY
+    sets: tuple[SetExpectation, ...] = ()
     evicted: tuple[str, ...] | None = None
     spread: tuple[SpreadExpectation, ...] = ()
     placed_share: float | None = None
@@ -95,11 +135,13 @@ class Expectations:
     def validate(self) -> Iterator[FieldError]:
         if self == _NOTHING:
             known = ", ".join(
-                ("pods", "evicted", "spread", "placedShare", "noOvercommit", "moved", "placements")
+                ("pods", "sets", "evicted", "spread", "placedShare", "noOvercommit", "moved", "placements")
             )
             yield FieldError("", f"nothing is expected, so that the case couldn't fail; there is {known}")
         for key, pod in self.pods.items():
             yield from (error.inside(at("pods", key)) for error in pod.validate())
+        for index, each in enumerate(self.sets):
+            yield from (error.inside(f"sets[{index}]") for error in each.validate())
         for index, spread in enumerate(self.spread):
             if spread.max_skew < 1:
                 yield FieldError.invalid(f"spread[{index}].maxSkew", spread.max_skew, "must be at least 1")

@@ -65,12 +65,14 @@ def assert_no_overcommit(cluster: Cluster) -> None:
     """Assert that the pods of every node request no more than it has, of any resource, and aren't too many.
 
     Raises:
-        AssertionError: some nodes are overcommitted; names the nodes and the resources.
+        AssertionError: some nodes are overcommitted; names the nodes and the resources. Or no pod is on a node.
     """
     __tracebackhide__ = True
     by_node: dict[str, list[Pod]] = {}
     for pod in _running(cluster):
         by_node.setdefault(pod.node_name, []).append(pod)
+    if not any(node.name in by_node for node in cluster.list(Node)):
+        raise AssertionError("no pod is on a node, so that none could have too many")
     found = [problem for node in cluster.list(Node) for problem in _excess(node, by_node.get(node.name, ()))]
     if found:
         raise AssertionError(f"nodes have more on them than they can take: {_first(found)}")

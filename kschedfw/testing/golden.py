@@ -26,6 +26,8 @@ from kschedfw.testing.manifest_reader import ManifestReader
 UPDATE = "KSCHEDFW_UPDATE_GOLDEN"
 """The environment variable that makes tests rewrite golden files if it is 1."""
 
+_EITHER = f"{UPDATE}=1, or --update of `kschedfw test`, writes it"
+
 Placements: TypeAlias = Mapping[str, str | None]
 """The pods' nodes at the end, by the pods' keys."""
 
@@ -86,7 +88,8 @@ def assert_golden(
 
     Raises:
         AssertionError: there is no file, or something has changed; says what.
-            With `update` too: no pod was there to schedule, or a plugin, an extender or a binding failed.
+            With `update` too: no pod was there to schedule, no decision was made as an API server would create none of
+            the pods, or a plugin, an extender or a binding failed.
         ExplanationFileError, GoldenFileError: the file can't be understood.
 
     The other errors of `record_decisions` are raised, too.
@@ -96,29 +99,35 @@ def assert_golden(
     if placements_only:
         assert_placements(path, placements_of(report), update=update)
         return
+    if not decisions:
+        refused = ", ".join(each.pod for each in report.refused)
+        raise AssertionError(f"no decision was made: an API server would create none of {refused}")
     path = Path(path)
-    if _is_written(path, update):
+    if _is_written(path, update, f"{UPDATE}=1 writes it"):
         with path.open("w", encoding="utf-8") as file:
             writer = ExplanationWriter(file)
             for decision in decisions:
                 writer.write(decision)
         return
-    _assert_none(path, _differences(list(read_explanations(path)), decisions))
+    _assert_none(path, _differences(list(read_explanations(path)), decisions), f"{UPDATE}=1 writes it")
 
 
 def assert_placements(path: Path | str, placements: Placements, *, update: bool | None = None) -> None:
     """Assert that pods are where the file says; with `update`, write it. For errors see `assert_golden`."""
     __tracebackhide__ = True
     path = Path(path)
-    if _is_written(path, update):
+    if not placements:
+        raise AssertionError(f"{path}: no pod was scheduled, so that there is nothing to compare")
+    if _is_written(path, update, _EITHER):
         text = json.dumps(placements, indent=2, sort_keys=True, ensure_ascii=False)
         path.write_text(f"{text}\n", encoding="utf-8")
         return
-    _assert_none(path, _moves(_read_placements(path), placements))
+    _assert_none(path, _moves(_read_placements(path), placements), _EITHER)
 
 
 def placements_of(report: Report) -> Placements:
-    return {each.pod: each.place for each in report.decisions}
+    """Return the node of each pod that was to be scheduled; None for those without one, refused ones included."""
+    return {each.pod: each.place for each in report.decisions} | {each.pod: None for each in report.refused}
 
 
 def moved(before: Placements, after: Placements) -> Mapping[str, str]:
@@ -219,8 +228,8 @@ def _check_failures(broken: Mapping[str, str]) -> None:
         )
 
 
-def _is_written(path: Path, update: bool | None) -> bool:
-    """Tell whether the file is to be written now; if so, make its directory.
+def _is_written(path: Path, update: bool | None, how: str) -> bool:
+    """Tell whether the file is to be written now; if so, make its directory. `how` says what writes it.
 
     Raises:
         AssertionError: the file is to be compared with, and doesn't exist.
@@ -230,16 +239,14 @@ def _is_written(path: Path, update: bool | None) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
         return True
     if not path.exists():
-        raise AssertionError(f"{path}: there is no such file; {UPDATE}=1 writes it")
+        raise AssertionError(f"{path}: there is no such file; {how}")
     return False
 
 
-def _assert_none(path: Path, differences: Iterator[str]) -> None:
+def _assert_none(path: Path, differences: Iterator[str], how: str) -> None:
     __tracebackhide__ = True
     if told := _listed(differences):
-        raise AssertionError(
-            f"{path}: decisions have changed; if they should, {UPDATE}=1 writes the file anew{told}"
-        )
+        raise AssertionError(f"{path}: decisions have changed; if they should, {how} anew{told}")
 
 
 def _listed(problems: Iterable[str]) -> str:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedfw.cli import WorkloadName
-from kschedfw.cluster import Workload
+from kschedfw.cluster import Workload, WorkloadName
 from kschedfw.testing import Command
 
 CLUSTER = """\

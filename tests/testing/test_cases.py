@@ -117,14 +117,8 @@ class TestExpectations:
         assert told.startswith("default/huge should go to big, and is on no node: 0/2 nodes are available: ")
 
     def test_refusal_by_an_api_server_counts_as_one(self, folder: Path) -> None:
-        quota = {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": {"name": "few", "namespace": "default"},
-            "spec": {"hard": {"pods": "1"}},
-        }
         expected = {"pods": {"web": {"refused": "exceeded quota: few"}}}
-        assert problems(folder, expected, objects=[quota]) == []
+        assert problems(folder, expected, objects=[FEW]) == []
 
     def test_victims_of_preemption_are_evicted(self, folder: Path) -> None:
         urgent = {
@@ -156,6 +150,102 @@ class TestExpectations:
         path.write_text('{"default/web": "small"}', encoding="utf-8")
         (told,) = problems(folder, expected)
         assert told.splitlines()[1:] == ["* default/web: small → big"]
+
+    def test_placements_have_null_for_a_pod_that_an_api_server_refuses(self, folder: Path) -> None:
+        expected = {"placements": "one.json"}
+        assert problems(folder, expected, update=True, objects=[FEW]) == []
+        assert json.loads((folder / "one.json").read_text(encoding="utf-8")) == {"default/web": None}
+        assert problems(folder, expected, objects=[FEW]) == []
+        (told,) = problems(folder, expected)
+        assert told.splitlines()[1:] == ["* default/web: no node → big"]
+
+    def test_the_text_of_a_changed_golden_says_how_it_is_written(self, folder: Path) -> None:
+        (told,) = problems(folder, {"placements": "one.json"})
+        assert "KSCHEDFW_UPDATE_GOLDEN=1, or --update of `kschedfw test`, writes it" in told
+
+    def test_no_overcommit_of_nothing_is_a_problem(self, folder: Path) -> None:
+        waiting = pod("waiting", 1, nodeSelector={"no": "such"})
+        cluster = yaml.safe_dump_all([{"apiVersion": "v1", "kind": "Node", **node("small", 2)}])
+        (folder / "cluster.yaml").write_text(cluster, encoding="utf-8")
+        assert problems(folder, {"noOvercommit": True}, waiting) == [
+            "no pod is on a node, so that none could have too many"
+        ]
+
+
+FEW = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "few", "namespace": "default"},
+    "spec": {"hard": {"pods": "1"}},
+}
+
+
+def deployment(name: str, replicas: int, cpu: int) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": pod(name, cpu)["spec"]}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+class TestSets:
+    """There is room for four pods of one CPU, two on each node."""
+
+    @pytest.mark.parametrize(
+        "expected",
+        [
+            {"pods": "app=web"},
+            {"pods": "app=web", "in": "zone!=small"},
+            {"workload": "Deployment/shop", "placed": 3, "refused": "Insufficient cpu"},
+            {"workload": "deploy/default/shop", "pods": "app=shop", "placed": 3},
+            {"pods": "app in (web, shop)", "placed": 4},
+        ],
+        ids=str,
+    )
+    def test_hold(self, folder: Path, expected: dict[str, object]) -> None:
+        given: dict[str, Any] = {"pods": [pod("web", 1)], "objects": [deployment("shop", 5, 1)]}
+        assert problems(folder, {"sets": [expected]}, **given) == []
+
+    @pytest.mark.parametrize(
+        ("expected", "told"),
+        [
+            ({"pods": "app=nobody"}, "there are no pending pods with app=nobody"),
+            ({"workload": "Job/shop"}, "there are no pending pods of Job/shop"),
+            (
+                {"pods": "app=web", "placed": 0},
+                "of the pods with app=web 0 should have a node, and 1 of 1 pod have one",
+            ),
+            (
+                {"pods": "app=web", "in": "zone=small"},
+                "pods with app=web should be on nodes with zone=small, and aren't: default/web on big",
+            ),
+            (
+                {"pods": "app=web", "refused": "Insufficient cpu"},
+                "of the pods with app=web 0 should have a node, and 1 of 1 pod have one",
+            ),
+        ],
+    )
+    def test_that_do_not_hold_are_told(self, folder: Path, expected: dict[str, object], told: str) -> None:
+        assert problems(folder, {"sets": [expected]}) == [told]
+
+    def test_too_few_are_told_with_the_reasons_of_those_without_a_node(self, folder: Path) -> None:
+        shop = deployment("shop", 5, 1)
+        given: dict[str, Any] = {"pods": [pod("web", 1)], "objects": [shop]}
+        (told,) = problems(folder, {"sets": [{"workload": "Deployment/shop", "placed": 4}]}, **given)
+        assert told.startswith(
+            "of the pods of Deployment/shop 4 should have a node, and 3 of 5 pods have one; without a node: "
+            "default/shop-"
+        )
+        assert "Insufficient cpu" in told
+        other = {"workload": "Deployment/shop", "placed": 3, "refused": "memory"}
+        (told,) = problems(folder, {"sets": [other]}, **given)
+        assert "without a node should be refused with 'memory', and aren't: default/shop-" in told
+
+    def test_pods_that_an_api_server_refuses_are_in_their_sets(self, folder: Path) -> None:
+        quota = {**FEW, "spec": {"hard": {"pods": "3"}}}
+        given: dict[str, Any] = {"pods": [pod("web", 1)], "objects": [quota, deployment("shop", 3, 1)]}
+        by_labels = {"pods": "app=shop", "placed": 1, "refused": "exceeded quota: few"}
+        by_workload = {"workload": "Deployment/shop", "placed": 1, "refused": "exceeded quota: few"}
+        assert problems(folder, {"sets": [by_labels, by_workload]}, **given) == []
 
 
 class TestScenes:
@@ -219,6 +309,12 @@ class TestWrongCases:
                 "{spread: [{topologyKey: zone, pods: 'a in'}]}",
                 ":10: cases[0].expected.spread[0].pods: ",
             ),
+            (
+                "{sets: [{placed: 1}]}",
+                ":10: cases[0].expected.sets[0]: expected pods, a label selector, or a workload",
+            ),
+            ("{sets: [{pods: a, in: 'b in'}]}", ":10: cases[0].expected.sets[0].in: "),
+            ("{sets: [{workload: shop}]}", ':10: cases[0].expected.sets[0].workload: Invalid value: "shop"'),
             ("{evicted: busy}", ':10: cases[0].expected.evicted: Invalid value: "busy": must be a list'),
             ("{evicted: []}\n- name: first\n  expected: {evicted: []}", ":11: cases[1].name: Invalid value"),
         ],

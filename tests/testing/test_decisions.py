@@ -132,7 +132,7 @@ class TestGolden:
         assert "* default/pod-0: node a: NodeResourcesFit: " in str(failure.value)
         headline, *differences = str(failure.value).splitlines()
         assert headline.endswith(
-            "decisions have changed; if they should, KSCHEDFW_UPDATE_GOLDEN=1 writes the file anew"
+            "decisions have changed; if they should, KSCHEDFW_UPDATE_GOLDEN=1 writes it anew"
         )
         assert all(line.startswith("* ") for line in differences)
 

@@ -23,12 +23,11 @@ from kschedfw.cli import (
     ReadingOptions,
     SeedOption,
     UsageError,
-    WorkloadName,
     check_name,
     labelled_progress_bar,
     with_input_options,
 )
-from kschedfw.cluster import workload_of, workload_of_controller
+from kschedfw.cluster import WorkloadName, workload_of, workload_of_controller
 from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
 from kschedfw_advisor.cli.pending_output import print_odd_amounts, print_pending, to_json
 from kschedfw_advisor.cli.what_if_input import Asked, JsonOption, asked_about

@@ -1,4 +1,4 @@
-"""Names of workloads on the command line: KIND/NAME or KIND/NAMESPACE/NAME, as for kubectl."""
+"""Names of workloads as users write them: KIND/NAME or KIND/NAMESPACE/NAME, as for kubectl."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw.cluster import Workload
+from kschedfw.cluster.workloads import Workload
 
 _SHORT: Final = {
     "deploy": "deployment",
