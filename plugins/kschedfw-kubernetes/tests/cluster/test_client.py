@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 from kschedfw_kubernetes.cluster import Client, FencedError, UnavailableError
 from kschedfw_kubernetes.cluster.client import PAGE
-from kschedfw_kubernetes.cluster.connections import Connection, Dialer
 from kschedfw_kubernetes.cluster.credentials import Identity
+from kschedfw_kubernetes.cluster.dialer import Dialer
 from kschedfw_kubernetes.cluster.errors import ApiError, MissingObjectError, NameTakenError
 from kschedfw_kubernetes.cluster.rate_limit import TokenBucket
 from kschedfw_kubernetes.cluster.stopping import StopSignal
+from kschedfw_kubernetes.http.connections import Connection
 from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.api import pod_from_manifest

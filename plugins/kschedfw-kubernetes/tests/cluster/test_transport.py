@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 import trustme
 from cluster.raw_server import Answer, RawServer, reply, serving
-from kschedfw_kubernetes.cluster.connections import Connection, Dialer
 from kschedfw_kubernetes.cluster.credentials import Credentials, Identity
+from kschedfw_kubernetes.cluster.dialer import Dialer
 from kschedfw_kubernetes.cluster.errors import ConnectionConfigError, FencedError, UnavailableError
 from kschedfw_kubernetes.cluster.kubeconfig import ClusterSection, ConnectionConfig, UserSection
 from kschedfw_kubernetes.cluster.transport import Reply, Request, Transport, TransportLimits
+from kschedfw_kubernetes.http.connections import Connection
 
 from kschedfw.framework.clock import SystemClock
 from kschedfw.testing.waiting import PATIENCE, eventually

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-import re
-import sys
+import socket
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pytest
+from cluster.raw_server import reply, serving
 from http_extender.servers import Answer, elapsed, refused_url, scripted
 from kschedfw_kubernetes.http_extender import ExtenderError, HTTPExtender
 
 from kschedfw import make_node, make_pod
-from kschedfw.api import how_to_install
 from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod, PodSpec
@@ -25,8 +24,8 @@ from kschedfw.config.extenders import ExtenderConfig, ExtenderManagedResource
 from kschedfw.framework.extender import Extender, Victims
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.scheduler import MissingExtraError
 from kschedfw.testing import FakeClock
+from kschedfw.testing.waiting import PATIENCE
 
 POD = make_pod("web").uid("u-web").requests(cpu="500m").host_port(80).build()
 NODES = [NodeInfo.of(make_node(name).uid(f"u-{name}").capacity(cpu=4).build()) for name in ("a", "b", "c")]
@@ -111,13 +110,6 @@ class TestWhatItIs:
     def test_a_configuration_that_cannot_work_is_refused(self) -> None:
         with pytest.raises(ExtenderConfigError, match="urlPrefix"):
             HTTPExtender(ExtenderConfig("nowhere"))
-
-    def test_without_the_extra_it_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "httpx2", None)
-        with pytest.raises(
-            MissingExtraError, match=re.escape(how_to_install("kschedfw-kubernetes", "extender"))
-        ):
-            HTTPExtender(ExtenderConfig("http://extender.example"))
 
 
 class TestInterest:
@@ -462,9 +454,9 @@ class TestFailures:
         class Ticking(FakeClock):
             """Four seconds pass between one look at it and the next."""
 
-            def now(self) -> float:
+            def monotonic(self) -> float:
                 self.advance(4.0)
-                return super().now()
+                return super().monotonic()
 
         config = ExtenderConfig("http://127.0.0.1:1", filter_verb="filter")
         with (
@@ -565,3 +557,73 @@ class TestHTTP:
                 made.filter(POD, NODES)
                 made.filter(POD, NODES)
             assert not any("Cookie" in asked.headers for asked in server.asked)
+
+    def test_calls_one_after_another_share_a_connection(self) -> None:
+        with serving(lambda connection, _: connection.sendall(reply())) as server:
+            with extender(f"http://127.0.0.1:{server.port}") as made:
+                made.filter(POD, NODES)
+                made.filter(POD, NODES[:1])
+            assert server.connections == 1
+
+    def test_a_connection_that_the_extender_has_ended_meanwhile_is_not_used(self) -> None:
+        def answer_once(connection: socket.socket, _: bytes) -> None:
+            connection.sendall(reply())
+            connection.close()
+
+        with (
+            serving(answer_once) as server,
+            extender(f"http://127.0.0.1:{server.port}", http_timeout=PATIENCE) as made,
+        ):
+            for _ in range(3):
+                made.filter(POD, NODES)
+            assert server.connections == 3
+
+    @pytest.mark.parametrize(
+        ("status", "method"), [(301, b"GET"), (302, b"GET"), (303, b"GET"), (307, b"POST"), (308, b"POST")]
+    )
+    def test_a_redirect_keeps_method_and_body_only_if_it_says_so(self, status: int, method: bytes) -> None:
+        def answer(connection: socket.socket, head: bytes) -> None:
+            moved = reply(b"", f"{status} Moved", "Location: /there\r\n")
+            connection.sendall(moved if b" /filter " in head else reply())
+
+        with serving(answer) as server, extender(f"http://127.0.0.1:{server.port}") as made:
+            made.filter(POD, NODES)
+            assert server.requests[1].startswith(method + b" /there HTTP/1.1")
+            assert (b"Content-Length" in server.requests[1]) is (method == b"POST")
+
+
+class TestProxy:
+    """As in Go, the environment names the proxy. None is used for this machine."""
+
+    def test_it_gets_a_request_without_tls_whole(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with serving(lambda connection, _: connection.sendall(reply())) as proxy:
+            monkeypatch.setenv("http_proxy", f"http://u:p@127.0.0.1:{proxy.port}")
+            with extender("http://extender.invalid/prefix") as made:
+                made.filter(POD, NODES)
+            assert proxy.requests[0].startswith(b"POST http://extender.invalid/prefix/filter HTTP/1.1\r\n")
+            assert b"\r\nHost: extender.invalid\r\n" in proxy.requests[0]
+            assert b"Proxy-Authorization: Basic dTpw" in proxy.requests[0]
+
+    def test_it_is_asked_for_a_tunnel_to_a_host_with_tls(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with serving(lambda connection, _: connection.sendall(reply(b"", "403 Forbidden"))) as proxy:
+            monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
+            with (
+                extender("https://extender.invalid") as made,
+                pytest.raises(ExtenderError, match="the proxy answers with status 403"),
+            ):
+                made.filter(POD, NODES)
+            assert proxy.requests[0].startswith(b"CONNECT extender.invalid:443 HTTP/1.1\r\n")
+
+    def test_one_of_another_kind_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
+        with (
+            extender("http://extender.invalid") as made,
+            pytest.raises(ExtenderError, match="a proxy has to be an HTTP one"),
+        ):
+            made.filter(POD, NODES)
+
+    def test_this_machine_is_asked_without_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+        with scripted({"/filter": "{}"}) as server, extender(server.url) as made:
+            made.filter(POD, NODES)
+            assert len(server.asked) == 1

@@ -16,11 +16,12 @@ from urllib.parse import urlsplit
 import attrs
 
 from kschedfw import Clock
-from kschedfw_kubernetes.cluster.answers import Answer, Receive
-from kschedfw_kubernetes.cluster.connections import Connection, Dialer, why
 from kschedfw_kubernetes.cluster.credentials import Credentials, Identity
+from kschedfw_kubernetes.cluster.dialer import Dialer
 from kschedfw_kubernetes.cluster.errors import UnavailableError
 from kschedfw_kubernetes.cluster.kubeconfig import ConnectionConfig
+from kschedfw_kubernetes.http.answers import Answer, Receive
+from kschedfw_kubernetes.http.connections import Connection, why
 
 _MIB: Final = 1 << 20
 _DIALS: Final = 4
@@ -198,7 +199,8 @@ class Transport:
         """
         request = Request("GET", target)
         # The stream keeps the connection. An idle one will do: at the start, it is that of the list before the watch.
-        connection = self._take(self._limits.connect)
+        identity = self._credentials.identity()
+        connection = self._take(identity, self._limits.connect)
         try:
             with self._lock:
                 if self._closed:
@@ -207,13 +209,13 @@ class Transport:
                 self._streams = {each for each in self._streams if each.sock.fileno() >= 0}
                 self._streams.add(connection)
             connection.wait_at_most(self._limits.request)
-            self._send(connection, (request,), None)
+            self._send(connection, identity, (request,), None)
             answer = self._answer(connection.receive_all, request)
             if answer.status == 200:
                 return Stream(request, connection, answer, self._limits.quiet)
             # Not repeated here: the reflector watches again, with new credentials.
             if answer.status == 401:
-                self._credentials.refuse(connection.identity)
+                self._credentials.refuse(identity)
             reply = self._read(request, answer)
         except BaseException:
             connection.close()
@@ -239,13 +241,14 @@ class Transport:
 
         Return the answers, the identity under which the requests were sent, and the failure.
         """
-        connection = self._take(timeout)
+        identity = self._credentials.identity()
+        connection = self._take(identity, timeout)
         replies: list[Reply] = []
         failure = None
         is_kept = False
         try:
             connection.wait_at_most(timeout)
-            self._send(connection, requests, before_send)
+            self._send(connection, identity, requests, before_send)
             rest, keeps_open = b"", True
             for request in requests:
                 # A peer may close the connection after any answer, such as a proxy that doesn't know of pipelining.
@@ -263,19 +266,23 @@ class Transport:
                 self._put_back(connection)
             else:
                 connection.close()
-        return replies, connection.identity, failure
+        return replies, identity, failure
 
     def _send(
-        self, connection: Connection, requests: Sequence[Request], before_send: Callable[[], None] | None
+        self,
+        connection: Connection,
+        identity: Identity,
+        requests: Sequence[Request],
+        before_send: Callable[[], None] | None,
     ) -> None:
         # In one piece, since the connection sends small writes at once.
-        message = b"".join([self._message(request, connection.identity) for request in requests])
+        message = b"".join([self._message(request, identity) for request in requests])
         connection.set_timeout()
         if before_send is not None:
             # Last, so that nothing that may wait comes between this check and sending.
             before_send()
         try:
-            connection.sock.sendall(message)
+            connection.send(message)
         except (OSError, ValueError) as error:
             raise _failed(requests[0], error) from None
 
@@ -310,16 +317,14 @@ class Transport:
 
     # Connections
 
-    def _take(self, timeout: float) -> Connection:
+    def _take(self, identity: Identity, timeout: float) -> Connection:
         """Return an idle connection, or a new one if none becomes idle before it may be made."""
-        identity = self._credentials.identity()
         while (connection := self._next_idle()) is not None:
-            if connection.identity.tls is identity.tls and connection.is_open:
-                connection.identity = identity
+            if connection.tls is identity.tls and connection.is_open:
                 return connection
             connection.close()
         try:
-            return self._connect(min(timeout, self._limits.connect))
+            return self._dialer.dial(identity, min(timeout, self._limits.connect))
         finally:
             with self._lock:
                 # `_next_idle` counted this dial.
@@ -356,9 +361,6 @@ class Transport:
                     return
                 surplus = self._idle.pop(0)
         surplus.close()
-
-    def _connect(self, timeout: float) -> Connection:
-        return self._dialer.dial(self._credentials.identity(), timeout)
 
 
 def _failed(request: Request, error: Exception) -> UnavailableError:

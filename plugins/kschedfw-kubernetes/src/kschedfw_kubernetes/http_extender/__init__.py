@@ -1,4 +1,4 @@
-"""The client of HTTP extenders: processes that filter, prioritise, preempt and bind (extra `extender`)."""
+"""The client of HTTP extenders: processes that filter, prioritise, preempt and bind."""
 
 from typing import Final
 

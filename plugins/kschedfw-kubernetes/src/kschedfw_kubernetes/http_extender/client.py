@@ -45,7 +45,6 @@ class HTTPExtender:
 
     Raises:
         ExtenderConfigError: the configuration is invalid, or its certificates or keys can't be read.
-        MissingExtraError: the extra `extender` isn't installed.
     """
 
     def __init__(self, config: ExtenderConfig, *, clock: Clock | None = None) -> None:

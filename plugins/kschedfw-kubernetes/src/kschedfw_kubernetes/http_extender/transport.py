@@ -1,94 +1,123 @@
-"""The HTTP connection to one extender. Needs the extra `extender`."""
+"""The HTTP connection to one extender."""
 
 from __future__ import annotations
 
 import ssl
 import tempfile
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.cookiejar import CookieJar, DefaultCookiePolicy
+from http.client import HTTPException
+from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit, urlunsplit
+from typing import Final
+from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
+
+import attrs
 
 from kschedfw import Clock, FieldError, format_duration
-from kschedfw.api import how_to_install
 from kschedfw.config import ExtenderConfig, ExtenderConfigError, ExtenderTLSConfig, without_password
-from kschedfw.scheduler import MissingExtraError
+from kschedfw_kubernetes.http.answers import Answer
+from kschedfw_kubernetes.http.connections import Connection, Peer, Proxy, basic, dial
 from kschedfw_kubernetes.http_extender.errors import ExtenderError
 from kschedfw_kubernetes.http_extender.go_json import has_too_many_values
-
-if TYPE_CHECKING:
-    import httpx2
-
 
 MAX_ANSWER_BYTES: Final = 64 << 20
 """The most bytes of an answer, compressed and uncompressed. 64 MiB are some thousands of whole nodes."""
 
 _MAX_REDIRECTS = 10  # The limit of Go's client.
-# Seconds. Servers keep idle connections longer, so that none is closed just when it is used.
-_KEEP_ALIVE = 2.0
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+_KEEP_ALIVE: Final = 2.0
+"""Seconds. Servers keep idle connections longer, so that none is closed just when it is used."""
+_MOST_KEPT: Final = 20
+"""The most idle connections to one host."""
+_PORTS: Final = {"http": 80, "https": 443}
+_SAFE: Final = "/%:=&?~#+!$,;'@()*[]"
+"""The characters of a path and a query that are sent as they are, beside letters, digits and `_.-`."""
 
 
 class _UnwantedError(Exception):
     """The answer can't be accepted."""
 
 
+@attrs.frozen
+class _Request:
+    """A request to one URL. `authorization` is the header's value, if there are user and password."""
+
+    method: str
+    url: SplitResult
+    body: bytes
+    authorization: str = attrs.field(default="", repr=False)
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """Scheme, host and port. Raises ValueError for a URL that no request can be sent to."""
+        scheme, host = self.url.scheme, self.url.hostname
+        if scheme not in _PORTS or not host:
+            raise _UnwantedError("its URL has to begin with http:// or https:// and a host")
+        return scheme, host, self.url.port or _PORTS[scheme]
+
+    def message(self, proxy: Proxy | None) -> bytes:
+        """Return the request's text. To a proxy without a tunnel, it names the whole URL."""
+        scheme, host, port = self.origin
+        authority = f"[{host}]" if ":" in host else host.encode("idna").decode()
+        if port != _PORTS[scheme]:
+            authority += f":{port}"
+        target = quote(self.url.path or "/", safe=_SAFE)
+        if self.url.query:
+            target += f"?{quote(self.url.query, safe=_SAFE)}"
+        lines = [
+            f"{self.method} {target if proxy is None else f'{scheme}://{authority}{target}'} HTTP/1.1",
+            f"Host: {authority}",
+            "User-Agent: kschedfw",
+            "Accept: */*",
+            "Accept-Encoding: gzip",  # Go requests only gzip.
+        ]
+        if self.authorization:
+            lines.append(f"Authorization: {self.authorization}")
+        if proxy is not None and proxy.authorization:
+            lines.append(f"Proxy-Authorization: {proxy.authorization}")
+        if self.method == "POST":
+            lines += ["Content-Type: application/json", f"Content-Length: {len(self.body)}"]
+        return "\r\n".join([*lines, "\r\n"]).encode("ascii") + self.body
+
+    def redirected(self, status: int, location: str) -> _Request:
+        """Return the request that a redirect asks for. Another host doesn't get the credentials."""
+        target = urlsplit(urljoin(self.url.geturl(), location))
+        repeats = status in (307, 308)
+        request = attrs.evolve(
+            self,
+            method=self.method if repeats else "GET",
+            url=target,
+            body=self.body if repeats else b"",
+        )
+        return request if request.origin == self.origin else attrs.evolve(request, authorization="")
+
+
 class Transport:
     """A connection (pooled, thread-safe) to one extender.
 
-    As in kube-scheduler, proxies are taken from the environment, redirects are followed, and the timeout is for the
-    whole call: connecting, the answer's headers, and its last byte. An answer may have up to `max_bytes`.
+    As in kube-scheduler, proxies are taken from the environment, redirects are followed, no cookies are kept, and the
+    timeout is for the whole call: connecting, the answer's headers, and its last byte. An answer may have up to
+    `max_bytes`.
 
     Raises:
-        MissingExtraError: the extra `extender` isn't installed.
         ExtenderConfigError: certificates or keys can't be read.
     """
 
     def __init__(self, config: ExtenderConfig, clock: Clock, *, max_bytes: int = MAX_ANSWER_BYTES) -> None:
-        try:
-            import httpcore2
-            import httpx2
-
-            from kschedfw_kubernetes.http_extender.connections import Deadline, PooledTransport
-        except ModuleNotFoundError as error:
-            needs = (
-                f"HTTP extenders need the extra extender: {how_to_install('kschedfw-kubernetes', 'extender')}"
-            )
-            raise MissingExtraError(needs) from error
-        self._prefix, self._credentials = _without_credentials(config.url_prefix)
+        self._prefix, self._authorization = _without_credentials(config.url_prefix)
         self._name = without_password(config.url_prefix)
         self._timeout = config.timeout
         self._clock = clock
         self._max_bytes = max_bytes
         self._server_name = config.tls_config.server_name if config.tls_config else ""
-        self._deadline = Deadline
-        self._timeouts = httpcore2.TimeoutException
-        # Errors of others, which the libraries pass on. UnicodeError: the host name is invalid.
-        self._failures = (
-            httpx2.HTTPError,
-            httpx2.InvalidURL,
-            httpx2.StreamError,
-            httpcore2.NetworkError,
-            httpcore2.ProtocolError,
-            httpcore2.ProxyError,
-            httpcore2.UnsupportedProtocol,
-            OSError,
-            UnicodeError,
-            zlib.error,
-            _UnwantedError,
-        )
-        self._client = httpx2.Client(
-            transport=PooledTransport(ssl_context(config), _KEEP_ALIVE),
-            headers={
-                "Content-Type": "application/json",
-                "User-Agent": "kschedfw",
-                "Accept-Encoding": "gzip",  # Go requests only gzip.
-            },
-            # No cookies: Go's client keeps none unless it is given a jar.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        )
+        self._tls = ssl_context(config)
+        self._idle: dict[tuple[str, str, int], list[Connection]] = {}
+        self._lock = threading.Lock()
+        self.is_closed = False
 
     def post(self, verb: str, body: bytes) -> bytes:
         """Send a request. Return the answer's body.
@@ -96,43 +125,78 @@ class Transport:
         Raises:
             ExtenderError: no answer within the timeout, a larger one than allowed, or another status than 200.
         """
-        url = f"{self._prefix.rstrip('/')}/{verb}"
-        extensions = {"sni_hostname": self._server_name} if self._server_name else {}
+        until = self._clock.monotonic() + self._timeout
         try:
-            with self._deadline(self._clock, self._timeout) as deadline:
-                request = self._client.build_request(
-                    "POST", url, content=body, timeout=deadline.left, extensions=extensions
-                )
-                response = self._follow(request)
-                try:
-                    if response.status_code != 200:
-                        raise _UnwantedError(f"the answer has status {response.status_code}")
-                    return self._content(response)
-                finally:
-                    response.close()
-        except self._timeouts as error:
+            url = urlsplit(f"{self._prefix.rstrip('/')}/{verb}")
+            request = _Request("POST", url, body, self._authorization)
+            for _ in range(_MAX_REDIRECTS + 1):
+                with self._sent(request, until) as answer:
+                    location = answer.head.fields.get("location")
+                    if answer.status not in _REDIRECTS or location is None:
+                        return self._content(answer)
+                # The bodies of redirects aren't read.
+                request = request.redirected(answer.status, location)
+            raise _UnwantedError(f"more than {_MAX_REDIRECTS} redirects")
+        except TimeoutError as error:
             raise self.error(verb, f"no answer within {format_duration(self._timeout)}") from error
-        except self._failures as error:
+        # ValueError: an invalid URL; of it UnicodeError, an invalid name of a host.
+        except (OSError, HTTPException, ValueError, zlib.error, _UnwantedError) as error:
             raise self.error(verb, _cause(error)) from error
 
-    def _follow(self, request: httpx2.Request) -> httpx2.Response:
-        """Return the unread response at the end of the redirects. The bodies of redirects aren't read."""
-        credentials = self._credentials
-        for _ in range(_MAX_REDIRECTS + 1):
-            response = self._client.send(request, stream=True, auth=credentials)
-            if response.next_request is None:
-                return response
-            response.close()
-            # A redirect to the same host has the credentials in a header already. Another host doesn't get them.
-            request, credentials = response.next_request, None
-        raise _UnwantedError(f"more than {_MAX_REDIRECTS} redirects")
+    @contextmanager
+    def _sent(self, request: _Request, until: float) -> Iterator[Answer]:
+        """Send the request, and give its answer. The connection is kept if the whole answer is read in the block."""
+        scheme, host, port = request.origin
+        proxy = _proxy(scheme, host)
+        connection = self._take(request.origin)
+        left = until - self._clock.monotonic()
+        if connection is None:
+            is_secure = scheme == "https"
+            peer = Peer(host, port, self._tls if is_secure else None, self._server_name, proxy)
+            # Without TLS a proxy takes the request itself, and needs no tunnel.
+            near = peer if is_secure or proxy is None else Peer(proxy.host, proxy.port)
+            connection = dial(near, left, self._clock)
+        is_kept = False
+        try:
+            connection.wait_at_most(until - self._clock.monotonic())
+            connection.send(request.message(proxy if scheme == "http" else None))
+            answer = Answer(connection.receive)
+            yield answer
+            # Bytes that nobody asked for would be taken for the next answer.
+            is_over = answer.has_ended or answer.head.length == 0
+            is_kept = is_over and not answer.rest and answer.head.keeps_open
+        finally:
+            if not (is_kept and self._put_back(request.origin, connection)):
+                connection.close()
 
-    def _content(self, response: httpx2.Response) -> bytes:
-        encoding = response.headers.get("content-encoding", "identity").lower()
+    def _take(self, origin: tuple[str, str, int]) -> Connection | None:
+        """Return a kept connection that the peer has kept as well; None if there is none."""
+        while True:
+            with self._lock:
+                kept = self._idle.get(origin)
+                connection = kept.pop() if kept else None
+            if connection is None or (connection.rested() < _KEEP_ALIVE and connection.is_silent):
+                return connection
+            connection.close()
+
+    def _put_back(self, origin: tuple[str, str, int], connection: Connection) -> bool:
+        """Keep a connection for the next call. Return False if enough are kept."""
+        connection.rest()
+        with self._lock:
+            kept = self._idle.setdefault(origin, [])
+            if self.is_closed or len(kept) >= _MOST_KEPT:
+                return False
+            kept.append(connection)
+            return True
+
+    def _content(self, answer: Answer) -> bytes:
+        if answer.status != 200:
+            raise _UnwantedError(f"the answer has status {answer.status}")
+        encoding = answer.head.fields.get("content-encoding", "identity").lower()
         if encoding not in ("identity", "gzip"):
             raise _UnwantedError(f"the answer has content-encoding {encoding!r}, and gzip was asked for")
-        pieces = response.iter_raw()
-        content = b"".join(self._limited(self._unpacked(pieces) if encoding == "gzip" else pieces))
+        pieces = self._limited(answer.pieces())
+        content = b"".join(self._limited(self._unpacked(pieces)) if encoding == "gzip" else pieces)
         if has_too_many_values(content, self._max_bytes):
             raise _UnwantedError("the answer has too many values")
         return content
@@ -141,7 +205,7 @@ class Transport:
         """Yield the content of a gzip file in these pieces, up to one byte beyond the limit."""
         file = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
         room = self._max_bytes + 1
-        for piece in self._limited(pieces):
+        for piece in pieces:
             unpacked = file.decompress(piece, room)
             yield unpacked
             room -= len(unpacked)
@@ -160,30 +224,44 @@ class Transport:
     def error(self, verb: str, cause: str) -> ExtenderError:
         return ExtenderError(self._name, verb, f"{self._name.rstrip('/')}/{verb}", cause)
 
-    @property
-    def is_closed(self) -> bool:
-        return self._client.is_closed
-
     def close(self) -> None:
-        self._client.close()
+        """Close the kept connections."""
+        with self._lock:
+            self.is_closed = True
+            kept = [connection for connections in self._idle.values() for connection in connections]
+            self._idle.clear()
+        for connection in kept:
+            connection.close()
 
 
-def _without_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Return the URL without user and password, and both as a pair.
+def _proxy(scheme: str, host: str) -> Proxy | None:
+    """Return the environment's proxy for a host. As in Go, there is none for this machine."""
+    if _is_here(host) or proxy_bypass(host):
+        return None
+    proxies = getproxies()
+    address = proxies.get(scheme) or proxies.get("all")
+    return Proxy.parse(address) if address else None
 
-    They must not be in the URL, which the library logs.
-    """
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _without_credentials(url: str) -> tuple[str, str]:
+    """Return the URL without user and password, and the header's value for both."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     if not at:
-        return url, None
+        return url, ""
     name, _, password = user.partition(":")
-    return urlunsplit(parts._replace(netloc=host)), (unquote(name), unquote(password))
+    return urlunsplit(parts._replace(netloc=host)), basic(name, password)
 
 
 def _cause(error: Exception) -> str:
-    if isinstance(error, UnicodeError) or "idna" in str(error):
-        # The error may be wrapped in a connection error.
+    if isinstance(error, UnicodeError):
         return f"a host name that can't be looked up, of the extender or where it redirects to: {error}"
     return str(error) or type(error).__name__
 

@@ -6,7 +6,7 @@ time than everything else about a binding: 200 µs for a request, of which this 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException
 from typing import Final, TypeAlias
 
@@ -105,6 +105,34 @@ class Answer:
         self._rest = body[length:]
         self._has_ended = len(body) >= length
         return body[:length]
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body as it arrives, up to its end; without a length that is the connection's.
+
+        Raises what the constructor raises.
+        """
+        left = self.head.length
+        if left is None:
+            if not self.head.is_chunked and "content-length" in self.head.fields:
+                raise MalformedAnswerError("the answer doesn't say how long it is")
+            while piece := self.read_some():
+                yield piece
+            self._has_ended = True
+            return
+        while left:
+            piece, self._rest = self._rest[:left], self._rest[left:]
+            if piece:
+                left -= len(piece)
+                self._has_ended = not left
+                yield piece
+            else:
+                self._rest = self._receive()
+        self._has_ended = True
+
+    @property
+    def has_ended(self) -> bool:
+        """True once the whole body was read."""
+        return self._has_ended
 
     def read_some(self) -> bytes:
         """Wait for the next bytes of the body, and return all that have arrived; none at its end.
@@ -213,8 +241,8 @@ def _head(content: bytes) -> Head:
     return Head(int(status), version.decode(), fields)
 
 
-_READ: Final = frozenset((b"co", b"tr", b"re"))
-"""The first letters of the fields that are read: those of the body's end and of the connection, and Retry-After."""
+_READ: Final = frozenset((b"co", b"tr", b"re", b"lo"))
+"""The first letters of the fields that are read: of the body, the connection, Retry-After and Location."""
 _ONCE: Final = ("content-length", "transfer-encoding")
 """The fields that tell where the answer ends. If two differ, readers take the answer differently."""
 

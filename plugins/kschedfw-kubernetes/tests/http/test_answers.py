@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kschedfw_kubernetes.cluster.answers import Answer, MalformedAnswerError
+from kschedfw_kubernetes.http.answers import Answer, MalformedAnswerError
 
 from kschedfw.testing.properties import examples
 
