@@ -10,13 +10,14 @@ import attrs
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodStatus
+from kschedfw.api.records import frozen
 from kschedfw.cluster.memory import TOPOLOGY_LABELS, InMemoryCluster
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 """Marks the API server's copy of a static pod, which a kubelet runs from a file of its own."""
 
 
-@attrs.frozen
+@frozen
 class Freed:
     """The result of `free_pods`: the former node of each freed pod, and the keys of pods that stay."""
 

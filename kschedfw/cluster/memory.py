@@ -19,6 +19,7 @@ from kschedfw.api.manifests import Manifests
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition, PodStatus
+from kschedfw.api.records import frozen
 from kschedfw.api.workloads import Namespace
 from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundError
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
@@ -39,7 +40,7 @@ _stamped = evolver(ObjectMeta, "uid", "labels", "resource_version")
 _told = evolver(PodStatus, "nominated_node_name", "conditions")
 
 
-@attrs.frozen
+@frozen
 class RecordedEvent:
     """An event about an object, and the number of times it was recorded.
 

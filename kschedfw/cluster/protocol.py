@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
-import attrs
-
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api.records import frozen
 
 T = TypeVar("T", bound=Named)
 
@@ -22,7 +21,7 @@ class EventType(StrEnum):
     DELETED = "DELETED"
 
 
-@attrs.frozen
+@frozen
 class WatchEvent:
     """A change of an object.
 

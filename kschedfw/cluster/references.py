@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final, TypeAlias
 
-import attrs
-
 from kschedfw.api.affinity import PodAffinityTerm
 from kschedfw.api.defaults import BUILT_IN_PRIORITIES
 from kschedfw.api.devices import DeviceClass
@@ -19,6 +17,7 @@ from kschedfw.api.kinds import KIND_OF
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.api.resource_claims import ResourceClaim, ResourceClaimTemplate
 from kschedfw.api.spelling import did_you_mean
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode
@@ -37,7 +36,7 @@ _SPREADING_OWNERS: Final[dict[tuple[str, str], type[Named]]] = {
 """The controllers from whose selectors PodTopologySpread's default constraints know which pods to count."""
 
 
-@attrs.frozen
+@frozen
 class MissingObject:
     """A missing object: its kind and key, and the keys of the pods that refer to it."""
 
@@ -78,7 +77,7 @@ def missing_objects(cluster: Cluster) -> tuple[MissingObject, ...]:
     )
 
 
-@attrs.frozen
+@frozen
 class ClaimProblem:
     """A pod's claim without a volume, where no scheduler can change that, and the finding that says why.
 

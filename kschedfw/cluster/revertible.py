@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-import attrs
-
 from kschedfw.api.meta import Named
+from kschedfw.api.records import frozen
 from kschedfw.cluster.errors import ConflictError
 from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
@@ -17,7 +16,7 @@ Identity: TypeAlias = tuple[type[Named], str, str]
 """The kind of an object, its key and its uid."""
 
 
-@attrs.frozen
+@frozen
 class Change:
     """A write, and the object's number in the order of its kind, if it has one."""
 

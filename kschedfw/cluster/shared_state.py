@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-import attrs
-
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition
+from kschedfw.api.records import frozen
 from kschedfw.cluster.errors import ClusterError
 from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
@@ -39,7 +38,7 @@ class CommitMode(StrEnum):
     """Bind no claim: gang scheduling."""
 
 
-@attrs.frozen
+@frozen
 class Claim:
     """A place for a pod: the node, and the node's sequence number in the copy that the decision was based on."""
 
@@ -48,7 +47,7 @@ class Claim:
     sequence: int
 
 
-@attrs.frozen
+@frozen
 class ClaimTransaction:
     """The claims of one decision, in the order in which they were made."""
 
@@ -57,7 +56,7 @@ class ClaimTransaction:
     mode: CommitMode = CommitMode.INCREMENTAL
 
 
-@attrs.frozen
+@frozen
 class Conflict:
     """A claim that was refused, and why."""
 
@@ -65,7 +64,7 @@ class Conflict:
     reason: str
 
 
-@attrs.frozen
+@frozen
 class Outcome:
     """The outcome of a transaction.
 
@@ -89,7 +88,7 @@ class FitCheck(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class Following:
     """A subscription to a shared state: the function that ends it, and the state at its start.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
+from kschedfw.api.records import frozen
 from kschedfw.cluster.workloads import Workload
 
 _SHORT: Final = {
@@ -21,7 +20,7 @@ _SHORT: Final = {
 _KINDS: Final = frozenset((*_SHORT.values(), "job"))
 
 
-@attrs.frozen
+@frozen
 class WorkloadName:
     """A workload's kind in lower case and its name; `namespace` is None for any."""
 

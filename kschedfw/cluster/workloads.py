@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
 from kschedfw.api.meta import OwnerReference
 from kschedfw.api.owners import TEMPLATE_HASH
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.api.workloads import ReplicaSet
 from kschedfw.cluster.protocol import Cluster
 
@@ -18,7 +17,7 @@ _OF_CRON_JOB: Final = re.compile(r"-\d{8}$")
 """The end of the name of a CronJob's Job: the minute for which it was scheduled."""
 
 
-@attrs.frozen
+@frozen
 class Workload:
     """The object that users made and controllers make pods for: the Deployment rather than its ReplicaSet."""
 

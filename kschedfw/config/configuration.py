@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-import attrs
-
+from kschedfw.api.records import frozen
 from kschedfw.config.schema import Settings
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
@@ -22,7 +21,7 @@ class Origin(StrEnum):
     PROVIDER = "provider"
 
 
-@attrs.frozen
+@frozen
 class ConfiguredPlugin:
     """A plugin at an extension point, and why it is there.
 
@@ -40,7 +39,7 @@ class ConfiguredPlugin:
     asked_by: tuple[str, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class ProfileConfiguration:
     """A profile's plugins per extension point, in order, and their arguments.
 
@@ -78,7 +77,7 @@ class ProfileConfiguration:
         )
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class SchedulerConfiguration(Settings):
     """A whole configuration. `source` is its file or another description of its origin; `warnings` are for its user.
 

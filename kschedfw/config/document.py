@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-import attrs
-
 from kschedfw.api.documents import (
     TEMPLATE_PROBLEM,
     given_twice,
@@ -17,6 +15,7 @@ from kschedfw.api.documents import (
 )
 from kschedfw.api.field_errors import FieldError, shown
 from kschedfw.api.json_stream import JsonReader, TextWindow
+from kschedfw.api.records import frozen
 from kschedfw.api.sources import STANDARD_INPUT, read_at_most
 from kschedfw.api.yaml_loader import Built, DocumentError, build
 from kschedfw.config.errors import ConfigurationError
@@ -30,7 +29,7 @@ LARGEST: Final = 4 << 20
 _FURTHER = "only the first document of the file is read, as kube-scheduler does"
 
 
-@attrs.frozen
+@frozen
 class ConfigurationDocument:
     """A configuration document: its source, its content, and warnings for its user."""
 

@@ -10,6 +10,7 @@ import attrs
 
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.names import qualified_name_problems
+from kschedfw.api.records import frozen
 from kschedfw.api.resource_names import is_extended
 from kschedfw.api.scalars import Duration
 from kschedfw.config.errors import ExtenderConfigError
@@ -42,7 +43,7 @@ def without_password(url: str) -> str:
     return f"{scheme}{separator}{name}:xxxxx@{host}{rest[end:]}" if at and colon else url
 
 
-@attrs.frozen
+@frozen
 class ExtenderTLSConfig:
     """TLS settings of an `https` extender: how to verify it, and how to authenticate to it.
 
@@ -72,7 +73,7 @@ class ExtenderTLSConfig:
         return bool(self.key_file or self.key_data)
 
 
-@attrs.frozen
+@frozen
 class ExtenderManagedResource:
     """An extended resource that the extender manages; with `ignored_by_scheduler` only the extender does."""
 
@@ -80,7 +81,7 @@ class ExtenderManagedResource:
     ignored_by_scheduler: bool = False
 
 
-@attrs.frozen
+@frozen
 class ExtenderConfig:
     """One entry of `extenders` in a KubeSchedulerConfiguration.
 

@@ -12,6 +12,7 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.extensions import Extensions
+from kschedfw.api.records import frozen
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.document import ConfigurationDocument
@@ -19,7 +20,7 @@ from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.versions import VERSIONS
 
 
-@attrs.frozen
+@frozen
 class ConfigurationKind:
     """A kind of configuration document beside KubeSchedulerConfiguration.
 
@@ -34,7 +35,7 @@ class ConfigurationKind:
     config_map_key: str = ""
 
 
-@attrs.frozen
+@frozen
 class Preset:
     """A ready-made configuration that commands take by name, as algorithm providers were.
 
@@ -69,7 +70,7 @@ class UnknownConfigurationError(KschedfwError, ValueError):
     """The error of a text that names no configuration; says what would."""
 
 
-@attrs.frozen
+@frozen
 class NamedConfiguration:
     """A configuration file and perhaps a profile in it, or the name of a built-in configuration.
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-import attrs
-
 from kschedfw.api.field_errors import FieldError, shown
+from kschedfw.api.records import frozen
 from kschedfw.config.catalog import PluginCatalog
 from kschedfw.config.configuration import ConfiguredPlugin, Origin, ProfileConfiguration
 from kschedfw.config.default_profile import default_plugins
@@ -29,7 +28,7 @@ from kschedfw.framework.runtime.args import ArgsError
 GROUP = "kubescheduler.config.k8s.io"
 
 
-@attrs.frozen
+@frozen
 class PluginPlacement:
     """A plugin at an extension point. `path` is the place in the profile that names it; empty for a default plugin."""
 
@@ -42,7 +41,7 @@ class PluginPlacement:
 Placed = Mapping[ExtensionPoint, Sequence[PluginPlacement]]
 
 
-@attrs.frozen
+@frozen
 class BuiltProfile:
     """A profile and its errors, whose paths begin at the profile; with errors, it can't be used."""
 

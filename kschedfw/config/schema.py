@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Duration
 from kschedfw.config.extenders import ExtenderConfig
 from kschedfw.framework.profile import ExtensionPoint
@@ -27,7 +28,7 @@ _UNSET: Final = {"zero_is_unset": True}
 _BEYOND: Final = {"beyond_kube_scheduler": True}
 
 
-@attrs.frozen
+@frozen
 class PluginReference:
     """A plugin in a list; the weight is for plugins that score nodes or placements."""
 
@@ -35,7 +36,7 @@ class PluginReference:
     weight: int = 0
 
 
-@attrs.frozen
+@frozen
 class PluginSet:
     """Plugins to enable at an extension point in addition to the default ones, and those to disable."""
 
@@ -47,7 +48,7 @@ class PluginSet:
         return frozenset(plugin.name for plugin in self.disabled)
 
 
-@attrs.frozen
+@frozen
 class Plugins:
     """A plugin set for each extension point, and one for all of them (`multi_point`)."""
 
@@ -86,7 +87,7 @@ def is_in_version(field: attrs.Attribute[object], version: str) -> bool:
     return since is None or is_since(version, since)
 
 
-@attrs.frozen
+@frozen
 class PluginConfig:
     """The arguments of a plugin, unstructured."""
 
@@ -94,7 +95,7 @@ class PluginConfig:
     args: FrozenDict[str, object] | None = None
 
 
-@attrs.frozen
+@frozen
 class KubeSchedulerProfile:
     """A profile; with only one in the file it needs no name."""
 
@@ -104,7 +105,7 @@ class KubeSchedulerProfile:
     plugin_config: tuple[PluginConfig, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class LeaderElection:
     """Leader election between schedulers that run against an API server. Times are in seconds."""
 
@@ -117,7 +118,7 @@ class LeaderElection:
     resource_namespace: str = attrs.field(default="kube-system", metadata=_UNSET)
 
 
-@attrs.frozen
+@frozen
 class ClientConnection:
     """The connection to the API server, for a scheduler that runs against one."""
 
@@ -128,7 +129,7 @@ class ClientConnection:
     burst: int = attrs.field(default=100, metadata=_UNSET)
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class Settings:
     """The fields of a configuration except its profiles."""
 
@@ -148,7 +149,7 @@ class Settings:
     """True: the attempt fails, too."""
 
 
-@attrs.frozen(kw_only=True)
+@frozen(kw_only=True)
 class KubeSchedulerConfiguration(Settings):
     """The configuration document."""
 

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-import attrs
-
+from kschedfw.api.records import define, frozen
 from kschedfw.explain.explanation import Explanation
 from kschedfw.explain.groups import GroupStep
 from kschedfw.framework.diagnosis import Evidence, code_of_plugin
@@ -17,7 +16,7 @@ _Key: TypeAlias = tuple[str, str, str]
 """The plugin, the code and the text of a requirement."""
 
 
-@attrs.frozen
+@frozen
 class Cause:
     """A requirement that keeps a pod off `nodes` of all nodes.
 
@@ -86,7 +85,7 @@ def causes_of(explanation: Explanation) -> tuple[Cause, ...]:
     return tuple(sorted(causes, key=lambda cause: (not cause.decisive, -cause.nodes, str(cause))))
 
 
-@attrs.define
+@define
 class _Tally:
     """The number of nodes that a requirement keeps the pod off, and the closest one of them."""
 

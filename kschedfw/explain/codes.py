@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import attrs
-
+from kschedfw.api.records import frozen
 from kschedfw.explain.groups import GroupStage
 
 
-@attrs.frozen
+@frozen
 class Code:
     """What a code means, and the names of its parameters; some of them may be absent."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, group_key
+from kschedfw.api.records import define
 from kschedfw.explain.asking import ask_all_filters
 from kschedfw.explain.explanation import Explanation, Result
 from kschedfw.explain.groups import GroupStage, GroupStep
@@ -73,7 +74,7 @@ class ProfileOrder:
         self.of, self.filters_but = of, filters_but
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class DecisionRecord:
     """The steps of one decision on a pod; it observes the scheduler that decides.
 

@@ -13,6 +13,7 @@ import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import EMPTY
+from kschedfw.api.records import frozen
 from kschedfw.explain.steps import Beyond, FilterStep, PreemptionStep, PreFilterStep, ScoreStep
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.results import not_left_over
@@ -60,7 +61,7 @@ class UnknownNodeError(KschedfwError, KeyError):
         return str(self.args[0])
 
 
-@attrs.frozen
+@frozen
 class Score:
     """A plugin's score of a node: raw, normalized to 0–100, and weighted."""
 
@@ -88,7 +89,7 @@ def _distance(evidence: Iterable[Iterable[Evidence | None]]) -> tuple[int, float
     return hard, gaps
 
 
-@attrs.frozen
+@frozen
 class NodeExplanation:
     """The explanation for one node.
 
@@ -115,7 +116,7 @@ class NodeExplanation:
         return _distance(self.evidence.get(plugin) or _UNKNOWN for plugin in plugins)
 
 
-@attrs.frozen(eq=False, slots=False)
+@frozen(eq=False, slots=False)
 class Explanation:
     """Why a pod went to a node, or to none, in one attempt to schedule it.
 

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.explain.asking import ask_all_filters
 from kschedfw.explain.decision_record import DecisionRecord, ProfileOrder
 from kschedfw.explain.explanation import Explanation, Result
@@ -27,7 +28,7 @@ from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.groups import GroupDecision, MemberRefusal, MemberResult, PlacementResult
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class MemberRecord(DecisionRecord):
     """The steps of the decision on a member on one placement. Scores aren't kept.
 

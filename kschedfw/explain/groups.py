@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 
-import attrs
-
 from kschedfw.api.frozendict import EMPTY
+from kschedfw.api.records import frozen
 from kschedfw.explain.explanation import Explanation, Result
 from kschedfw.framework.status import Status
 
@@ -36,7 +35,7 @@ class GroupStage(StrEnum):
     """Victims are being evicted, or looking for them failed."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MemberStep:
     """The outcome for a member on a placement.
 
@@ -54,7 +53,7 @@ class MemberStep:
     preempts: bool = False
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlacementStep:
     """The outcome for a group on a placement, with the members in the order in which they were tried.
 
@@ -98,7 +97,7 @@ class PlacementStep:
         return (not self.suffices, -self.placed)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GroupPreemptionStep:
     """The result of the group's preemption.
 
@@ -113,7 +112,7 @@ class GroupPreemptionStep:
     budget_violations: int = 0
 
 
-@attrs.frozen(eq=False, slots=False)
+@frozen(eq=False, slots=False)
 class GroupStep:
     """Why a group got its places, or none, in one cycle.
 

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 
-import attrs
-
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.cluster import Cluster
 from kschedfw.explain.decision_record import DecisionRecord, ProfileOrder, gated
 from kschedfw.explain.explanation import Explanation
@@ -33,7 +32,7 @@ def _every(_: Pod) -> bool:
     return True
 
 
-@attrs.frozen
+@frozen
 class Explaining:
     """The attempts to explain, and the function that takes the explanations, in the order of the attempts.
 

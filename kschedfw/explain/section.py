@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
+from kschedfw.api.records import frozen
 
 EXAMPLES = 3
 """How many nodes or victims are named; more are counted."""
@@ -24,7 +24,7 @@ _WORDS = frozenset(
 )
 
 
-@attrs.frozen
+@frozen
 class Section:
     """A table with sentences below it; either may be missing. Columns in `text` have words, the others numbers."""
 

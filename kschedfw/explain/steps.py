@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-import attrs
 import numpy as np
 
 from kschedfw.api.frozendict import EMPTY
+from kschedfw.api.records import frozen
 from kschedfw.framework.diagnosis import Evidence, NodeToStatus
 from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.runtime.engine.totals import PluginScores
@@ -17,7 +17,7 @@ from kschedfw.framework.status import Status
 _SUCCESS = Status.success()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Refusals:
     """The statuses of the n nodes of a cluster, of which some were rejected.
 
@@ -66,7 +66,7 @@ class Refusals:
         return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PreFilterStep:
     """The result of pre_filter.
 
@@ -81,7 +81,7 @@ class PreFilterStep:
     refusal: Status | None = None
 
 
-@attrs.frozen(eq=False, slots=False)
+@frozen(eq=False, slots=False)
 class FilterStep:
     """The result of the filters and extenders.
 
@@ -124,7 +124,7 @@ class FilterStep:
         return self.order[self.looked_at :]
 
 
-@attrs.frozen(eq=False, slots=False)
+@frozen(eq=False, slots=False)
 class ScoreStep:
     """The scores of the k feasible nodes, in their order.
 
@@ -152,7 +152,7 @@ class ScoreStep:
         return np.flatnonzero(self.totals == self.totals.max())
 
 
-@attrs.frozen
+@frozen
 class Victim:
     """A pod that would have to be evicted, by its key."""
 
@@ -160,7 +160,7 @@ class Victim:
     priority: int
 
 
-@attrs.frozen
+@frozen
 class PreemptionCandidate:
     """A node where the pod would fit if the victims left it, the most important of them first.
 
@@ -172,7 +172,7 @@ class PreemptionCandidate:
     budget_violations: int = 0
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PreemptionStep:
     """The result of preemption.
 
@@ -191,7 +191,7 @@ class PreemptionStep:
         return self.tied[0] if self.tied else None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Beyond:
     """The facts that were computed for this explanation only: the decision didn't need them.
 

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from kschedfw.api import EMPTY, FrozenDict, KschedfwError, Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.api.words import counted
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import Codes, IntArray
@@ -27,7 +28,7 @@ _NO_ROWS: Final[IntArray] = np.empty(0, dtype=np.int64)
 _NO_CODES: Final[Codes] = np.empty(0, dtype=np.int32)
 
 
-@attrs.frozen(eq=False, slots=False)
+@frozen(eq=False, slots=False)
 class NodeCodes:
     """The statuses of many nodes, as codes.
 
@@ -105,7 +106,7 @@ class NodeCodes:
 _NOT_LISTED = Status.unresolvable()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class NodeToStatus:
     """The status of each refused node, and one status for all nodes that aren't listed.
 
@@ -162,7 +163,7 @@ class NodeToStatus:
         return len(self.statuses) + (0 if self.codes is None else self.codes.count)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Diagnosis:
     """The statuses of hooks and extenders that explain why a pod doesn't fit.
 
@@ -248,7 +249,7 @@ class NoNodesAvailableError(KschedfwError):
         super().__init__("no nodes available to schedule pods")
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class FitError(KschedfwError):
     """The error of a pod that fits on no node. Its text is kube-scheduler's for the pod's condition."""
 
@@ -287,7 +288,7 @@ def _frozen(values: Mapping[str, EvidenceValue]) -> FrozenDict[str, EvidenceValu
     return FrozenDict(values)
 
 
-@attrs.frozen
+@frozen
 class Evidence:
     """One reason why a pod can't go on a node, in numbers.
 

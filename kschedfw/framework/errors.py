@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import attrs
-
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.meta import Named
+from kschedfw.api.records import define
 
 HOOK_FAILURES = (Exception, SystemExit)
 """Exceptions that fail only one attempt of one pod when a hook raises them.
@@ -15,7 +14,7 @@ raised again after the reservations are undone.
 """
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PluginError(KschedfwError):
     """The error of an unusable plugin. Names the plugin and, if it came from an entry point, its distribution."""
 

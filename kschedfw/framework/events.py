@@ -7,9 +7,8 @@ from enum import Enum, Flag, StrEnum, auto
 from functools import cached_property
 from typing import Final
 
-import attrs
-
 from kschedfw.api import KINDS, CustomKind, Named, Pod
+from kschedfw.api.records import frozen
 
 
 class EventResource(StrEnum):
@@ -100,7 +99,7 @@ QueueingHintFunction = Callable[[Pod, object | None, object | None], QueueingHin
 """(pod, old object, new object) -> hint; old is None for an addition, new for a deletion."""
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class ClusterEvent:
     """An event in the cluster, or a plugin's subscription to such events.
 

@@ -17,6 +17,7 @@ from typing import Protocol
 import attrs
 
 from kschedfw.api import Named, Pod, PodCondition
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.cluster_client import ClusterClient, record_event
 from kschedfw.framework.errors import NotFoundError
 from kschedfw.framework.metrics import MetricsRecorder
@@ -40,7 +41,7 @@ def is_terminating_by_preemption(pod: Pod) -> bool:
     )
 
 
-@attrs.frozen
+@frozen
 class Preemptor:
     """The pod or group that needs the room, in the words of events and conditions.
 
@@ -109,7 +110,7 @@ class PendingEvictions:
                     self._pending = tuple(each for each in self._pending if each is not first)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Evictor:
     """The evictions of pods that are in the way of a preemptor, on one cluster."""
 
@@ -207,7 +208,7 @@ class Evictor:
                 )
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class LaterEvictions:
     """The evictions for a preemptor, after its cycle (kube-scheduler `prepareCandidateAsync`).
 

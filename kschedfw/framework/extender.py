@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-import attrs
-
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 
@@ -18,7 +17,7 @@ MAX_EXTENDER_PRIORITY = 10
 """The highest score that an extender gives a node."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ExtenderFilterResult:
     """The nodes that pass an extender, and the reasons why other nodes don't, by node name.
 
@@ -30,7 +29,7 @@ class ExtenderFilterResult:
     failed_and_unresolvable: Mapping[str, str]
 
 
-@attrs.frozen
+@frozen
 class Victims:
     """The pods that must leave a node so that another pod fits, in falling importance.
 

@@ -14,6 +14,7 @@ import attrs
 
 from kschedfw.api.extensions import Extensions
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.records import frozen
 from kschedfw.framework.versions import is_since, version_number
 
 GENERIC_WORKLOAD: Final = "GenericWorkload"
@@ -35,7 +36,7 @@ class Stage(StrEnum):
     DEPRECATED = "deprecated"
 
 
-@attrs.frozen
+@frozen
 class GateState:
     """The state of a gate in a version of Kubernetes. A locked gate can't be set to anything but its default."""
 
@@ -48,7 +49,7 @@ def _states(states: Mapping[str, GateState]) -> FrozenDict[str, GateState]:
     return FrozenDict(sorted(states.items(), key=lambda each: version_number(each[0])))
 
 
-@attrs.frozen
+@frozen
 class FeatureGate:
     """A feature gate: its states, and what it changes.
 

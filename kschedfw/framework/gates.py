@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api import EMPTY, FrozenDict, KschedfwError
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.gate_table import (
     DECLARED_GATES,
     FEATURE_GATES,
@@ -32,7 +33,7 @@ _ABSENT: Final[Mapping[str, str]] = {
 """Hints on gates that users may expect here."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class FeatureGateError(KschedfwError, ValueError):
     """The error of gates that can't be set. `problems` has all reasons, in kube-scheduler's words."""
 
@@ -55,7 +56,7 @@ def _known_version(_gates: object, _field: object, version: str) -> None:
         raise FeatureGateError((f"there are no defaults of version {version}; known: {', '.join(VERSIONS)}",))
 
 
-@attrs.frozen
+@frozen
 class FeatureGates:
     """The version of Kubernetes that is decided as: the values of all its gates, and its rules.
 

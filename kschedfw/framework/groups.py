@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from kschedfw.api import Pod, PodGroup, group_key
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.cycle_state import StateKey
 from kschedfw.framework.nodes.selection import NodeSelection
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class MemberStates:
     """The members of one group that the scheduler knows, whether or not the PodGroup exists.
 
@@ -144,7 +145,7 @@ class GroupStates:
                 del self._groups[key]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class QueuedGroup:
     """The members of a group that are scheduled in one cycle, in the order in which they are tried.
 
@@ -156,7 +157,7 @@ class QueuedGroup:
     pods: tuple[Pod, ...]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GroupPlacement:
     """Nodes of the snapshot on which a whole group might be placed; `name` tells placements apart."""
 
@@ -164,7 +165,7 @@ class GroupPlacement:
     nodes: NodeSelection
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlacedGroup:
     """A placement, and the nodes that members would get there, by the members' uids."""
 
@@ -176,7 +177,7 @@ MEMBER_STATES: StateKey[MemberStates] = StateKey("kschedfw.member_states")
 """The state of the group during its cycle, with the members that are assumed in the trial; absent outside of it."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class CallIn:
     """A flag in a group's cycle: its unscheduled members were activated, in a trial or while members are submitted.
 

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import attrs
 
 from kschedfw.api import Pod
+from kschedfw.api.records import define
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import ClusterClient
 from kschedfw.framework.cycle_state import CycleState
@@ -91,7 +92,7 @@ class PodActivator(Protocol):
     def activate_at(self, time: float, pods: Iterable[Pod]) -> None: ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Handle:
     """The argument of every plugin's constructor (kube-scheduler `fwk.Handle`).
 

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-import attrs
 import pluggy
 
+from kschedfw.api.records import frozen
 from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.plugin import PROJECT
 from kschedfw.framework.profile import ExtensionPoint
@@ -20,7 +20,7 @@ _ATTRIBUTE: Final = f"{PROJECT}_hook"
 _mark = pluggy.HookspecMarker(PROJECT)
 
 
-@attrs.frozen
+@frozen
 class HookSpec:
     """The specification of a hook.
 

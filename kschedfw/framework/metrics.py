@@ -15,6 +15,7 @@ from typing import Final, Protocol
 import attrs
 
 from kschedfw.api.extensions import Extensions
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.plugin_metrics import MetricKind, PluginMetric, RecordValue
 from kschedfw.framework.status import Code
 
@@ -281,7 +282,7 @@ class NoMetrics(MetricsRecorder):
 NO_METRICS: Final[MetricsRecorder] = NoMetrics()
 
 
-@attrs.frozen
+@frozen
 class OfferedRecorder:
     """A recorder of metrics that commands take by name.
 
@@ -295,7 +296,7 @@ class OfferedRecorder:
 RECORDERS: Final = Extensions("kschedfw.recorders", "recorder of metrics", OfferedRecorder)
 
 
-@attrs.define
+@define
 class PluginSeries:
     """The values of a plugin's own metric for one combination of labels.
 
@@ -366,7 +367,7 @@ def listens(recorder: MetricsRecorder) -> bool:
     return type(recorder) not in (NoMetrics, PluginTally)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PluginSampling:
     """Samples the cycles in which single plugins are measured: measuring a call costs more than most hooks.
 

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.records import define
 
 T = TypeVar("T")
 
@@ -97,7 +98,7 @@ def _never(_result: object) -> bool:
     return False
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _ChunkedRun(Generic[T]):
     """One call of map_until. Chunks are handed out in order, and their results are evaluated in order."""
 

@@ -10,6 +10,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from kschedfw.api.records import frozen
+
 SECONDS: Final = tuple(0.001 * 2**exponent for exponent in range(15))
 """The upper bounds of a histogram's buckets unless it has others: from 1 ms to 16 s."""
 
@@ -25,7 +27,7 @@ class MetricKind(StrEnum):
     HISTOGRAM = "histogram"
 
 
-@attrs.frozen
+@frozen
 class PluginMetric:
     """The definition of a plugin's metric. Plugins of several profiles share it: `profile` is its first label.
 
@@ -69,7 +71,7 @@ RecordValue: TypeAlias = Callable[[float, tuple[str, ...]], None]
 the values of its labels, the profile's name first."""
 
 
-@attrs.frozen
+@frozen
 class _Recorded:
     """A metric of a plugin in one profile; `record` is None where its values are dropped."""
 

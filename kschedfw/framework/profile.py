@@ -8,6 +8,7 @@ from enum import StrEnum
 import attrs
 
 from kschedfw.api import DEFAULT_SCHEDULER_NAME, EMPTY
+from kschedfw.api.records import frozen
 from kschedfw.framework.errors import ProfileError
 
 
@@ -31,7 +32,7 @@ class ExtensionPoint(StrEnum):
     PLACEMENT_SCORE = "placementScore"
 
 
-@attrs.frozen
+@frozen
 class EnabledPlugin:
     """A plugin by name; `weight` multiplies its normalised score.
 
@@ -74,7 +75,7 @@ def _points(
     return {ExtensionPoint(point): _enabled(plugins) for point, plugins in points.items()}
 
 
-@attrs.frozen
+@frozen
 class Profile:
     """A scheduling policy under a scheduler name.
 

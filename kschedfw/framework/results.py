@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kschedfw.api.records import frozen
 from kschedfw.framework.status import Status
 
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
 
 
-@attrs.frozen
+@frozen
 class PreFilterResult:
     """The only nodes on which a pod may still fit after pre_filter, by name. Names of unknown nodes are ignored."""
 
@@ -54,7 +54,7 @@ class NominatingMode(Enum):
     OVERRIDE = "override"
 
 
-@attrs.frozen
+@frozen
 class PostFilterResult:
     """The node on which a post_filter made room; an empty name with OVERRIDE clears an earlier nomination."""
 
@@ -66,7 +66,7 @@ class PostFilterResult:
         return cls(node_name, NominatingMode.OVERRIDE)
 
 
-@attrs.frozen
+@frozen
 class PreBindPreFlightResult:
     """The answer of pre_bind_pre_flight: pre_bind has work to do, or none with `skip`.
 
@@ -81,7 +81,7 @@ class PreBindPreFlightResult:
 _ALL_PASS = (Status.success(),)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Verdicts:
     """The batch form of filter answers.
 
@@ -108,7 +108,7 @@ class Verdicts:
         return self.statuses[code] if code else None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ByDomain:
     """A value for each domain of a topology key: that of a node is `values[codes[row]]`.
 
@@ -128,7 +128,7 @@ class Normalizing(Enum):
     """100 × (high + low − score) / high, rounded down; all 100 where high is 0. Raw scores are 0 or more."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DomainScores:
     """Raw scores of nodes, each the sum of its domains' values (int64), and how they are normalised.
 

@@ -13,6 +13,7 @@ from typing import TypeGuard, final
 import attrs
 
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.records import frozen
 
 
 class Code(IntEnum):
@@ -71,7 +72,7 @@ def _texts(reasons: Iterable[str]) -> tuple[str, ...]:
 
 
 @final
-@attrs.frozen
+@frozen
 class Status:
     """The result of a hook. A hook that returns None has succeeded.
 

@@ -10,9 +10,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-import attrs
-
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.framework.clock import Clock, format_duration
 from kschedfw.framework.status import Status
 
@@ -21,7 +20,7 @@ MAX_PERMIT_TIMEOUT = 15 * 60.0
 """The longest wait in seconds that a permit plugin can ask for."""
 
 
-@attrs.frozen
+@frozen
 class WaitState:
     """The state of a wait for permission, for `WaitingPods.restore`."""
 

@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.metrics import CachedObject
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
@@ -24,7 +25,7 @@ CLEAR_NOMINATION = PostFilterResult.nominate("")
 """The post_filter result that clears an earlier nomination of the pod."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Attempt:
     """An attempt to schedule a pod: the values that its steps share.
 

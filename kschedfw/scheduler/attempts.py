@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import attrs
-
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import record_event
@@ -27,7 +26,7 @@ from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Attempts:
     """Begins attempts, and undoes those that raise. The caller sees to it that cycles run one after another.
 

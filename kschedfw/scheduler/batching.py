@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
@@ -47,7 +48,7 @@ _SIGNED_POINTS: Final = (
 )
 
 
-@attrs.frozen
+@frozen
 class Hint:
     """The node that a pod is tried on first, and the key of the pod whose search it comes from."""
 
@@ -55,7 +56,7 @@ class Hint:
     batch_of: str
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Scored:
     """The feasible nodes of a search with their totals, and the one that was chosen."""
 
@@ -211,7 +212,7 @@ class Batch:
         self._metrics.batch_flushed(reason, self._profile)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Batching:
     """The batches of a scheduler's profiles."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
-import attrs
-
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import record_event
@@ -31,7 +30,7 @@ _log = logging.getLogger(__name__)
 _SUCCESS = Status.success()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class BindingCycle:
     """The steps for an assumed pod: `begin`, then `run`; `give_up` undoes them. Thread-safe."""
 

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from kschedfw.api.records import define
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.metrics import MetricsRecorder, Operation
 from kschedfw.framework.status import Status
@@ -45,7 +46,7 @@ class _Future(Protocol):
     def add_done_callback(self, callback: Callable[[_Future], object], /) -> object: ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Binding:
     """One binding cycle. Once it has `ended`, later calls don't affect its pod."""
 
@@ -53,7 +54,7 @@ class _Binding:
     ended: bool = False
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Bindings:
     """The binding cycles of assumed pods, from start to end. Thread-safe.
 

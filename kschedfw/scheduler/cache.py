@@ -11,6 +11,7 @@ from kschedfw.api.errors import KschedfwError
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.metrics import CachedObject
@@ -30,7 +31,7 @@ class CacheError(KschedfwError):
     """The error of a call that needs the pod or node in another state; names the pod or node."""
 
 
-@attrs.frozen
+@frozen
 class CacheDump:
     """The contents of the cache at one moment."""
 
@@ -41,7 +42,7 @@ class CacheDump:
     """The uids of assumed pods."""
 
 
-@attrs.define
+@define
 class _Seen:
     """The change counters up to which a snapshot has followed a cache. The snapshot keeps it."""
 
@@ -51,7 +52,7 @@ class _Seen:
     images_version: int = 0
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class RestorePoint:
     """Copies of the nodes that have changed since `Cache.restore_point`; None for a node that didn't exist."""
 

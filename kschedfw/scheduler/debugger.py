@@ -13,6 +13,7 @@ from typing import Protocol
 import attrs
 
 from kschedfw.api import Node, Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.cluster_client import ClusterClient
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.scheduler.cache import Cache
@@ -28,7 +29,7 @@ class PendingPodsSource(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class Discrepancies:
     """Names and uids that only the cache or only the cluster has; all are empty if these agree."""
 
@@ -49,7 +50,7 @@ class Discrepancies:
         return "; ".join(found) or "cache and cluster agree"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class CacheDebugger:
     """Inspects the cache and the queue of a running scheduler."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from kschedfw.api.errors import KschedfwError
+from kschedfw.api.records import define
 from kschedfw.framework.status import Status
 
 
@@ -14,7 +13,7 @@ class MissingExtraError(KschedfwError, ImportError):
     """The error of using a part whose optional dependencies aren't installed; says how to install them."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SnapshotMismatchError(KschedfwError):
     """The error of a framework that was made with another snapshot than the one that the scheduler updates."""
 
@@ -31,7 +30,7 @@ class ConcurrentCycleError(KschedfwError, RuntimeError):
     """The error of two scheduling cycles at the same time: one of them can't see the pod that the other assumed."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class StandstillError(KschedfwError, RuntimeError):
     """Pods are tried again and again while the clock stands still, so that `run_until_idle` would never return."""
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Final, TypeVar
 
-import attrs
 import numpy as np
 
 from kschedfw.api import Pod, wrapped
 from kschedfw.api.extensions import Extensions
+from kschedfw.api.records import frozen
 from kschedfw.config.extenders import ExtenderConfig, check_extenders
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.diagnosis import Diagnosis
@@ -26,7 +26,7 @@ from kschedfw.scheduler.errors import SchedulingError
 ExtenderT = TypeVar("ExtenderT", bound=Extender)
 
 
-@attrs.frozen
+@frozen
 class ExtenderClient:
     """The factory of an extender's client; entry points of `kschedfw.extender_clients` refer to such objects."""
 

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-import attrs
-
 from kschedfw.api import KschedfwError, Pod, PodCondition
+from kschedfw.api.records import define
 from kschedfw.cluster import Cluster
 from kschedfw.cluster.errors import LostRaceError
 from kschedfw.framework.clock import Clock
@@ -38,7 +37,7 @@ _RACES = 5
 _log = logging.getLogger(__name__)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class FailureHandler:
     """The handler of failed attempts, in scheduling and in binding cycles. Thread-safe."""
 

@@ -9,10 +9,10 @@ from copy import copy
 from random import Random
 from typing import Protocol
 
-import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.extender import EXTENDER_NAME
@@ -71,7 +71,7 @@ class DecisionObserver(Protocol):
         ...
 
 
-@attrs.frozen
+@frozen
 class ScheduleResult:
     """The suggested node, the number of nodes evaluated, and the number of feasible nodes."""
 

@@ -8,6 +8,7 @@ from typing import Self
 import attrs
 
 from kschedfw.api import KschedfwError, Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
@@ -22,7 +23,7 @@ from kschedfw.scheduler.groups import MemberRefusal
 from kschedfw.scheduler.queue import SchedulingQueue
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PlacementEndedError(KschedfwError):
     """A placement that was committed or given up can't be committed."""
 
@@ -154,7 +155,7 @@ class Placement:
         self.give_up()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GroupPlaces:
     """The result of placing pods together: the places that are held, and the pods without a place, by uid."""
 
@@ -162,7 +163,7 @@ class GroupPlaces:
     refused: Mapping[str, MemberRefusal]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Placements:
     """The placements that a scheduler holds. Thread-safe."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-import attrs
-
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState, take_pods_to_activate
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
@@ -33,7 +32,7 @@ class Algorithm(Protocol):
     def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult: ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class SchedulingCycle:
     """The serial part of an attempt: find a node, or make room, and take the place."""
 

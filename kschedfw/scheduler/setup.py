@@ -8,6 +8,7 @@ from random import Random
 import attrs
 
 from kschedfw.api import KschedfwError, Named, Pod
+from kschedfw.api.records import frozen
 from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.extenders import ExtenderConfig, with_ignored_resources
@@ -85,7 +86,7 @@ class UnknownProfileError(KschedfwError, ValueError):
         return f"{self.source}: no profile {self.name!r}; there are {', '.join(self.there_are)}"
 
 
-@attrs.frozen
+@frozen
 class Setup:
     """The set-up of a run: a labelled configuration, ready for a `Scheduler`.
 

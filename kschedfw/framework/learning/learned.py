@@ -17,6 +17,7 @@ import numpy as np
 
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.learning.node_values import NodeValues
@@ -55,7 +56,7 @@ _FIRST_PAUSE: Final = 512
 _LONGEST_PAUSE: Final = 65_536
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Kept:
     """The answers for pods with the same values, by the code of a node's values."""
 

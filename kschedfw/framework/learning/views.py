@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn
 import attrs
 
 from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.learning.places import ABSENT, EMPTY, ITEMS, KIND, LENGTH, Place
 
@@ -30,7 +31,7 @@ _set = object.__setattr__
 """Fills a slot of a view; the classes of API objects refuse to set attributes."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Notes:
     """The places that were read of one root, such as the pods of a hook's calls, in the order of the first reads.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import attrs
-
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.learning.learned import Hook, LearnedHook
@@ -45,7 +44,7 @@ def learned_events(
     )
 
 
-@attrs.frozen
+@frozen
 class _Answer:
     """An answer of the filter about a node, and what it may depend on besides the node object."""
 
@@ -54,7 +53,7 @@ class _Answer:
     reads_images: bool
 
 
-@attrs.frozen
+@frozen
 class _FilterAgain:
     """Hints that ask the filter again about a changed node.
 

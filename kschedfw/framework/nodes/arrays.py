@@ -9,6 +9,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kschedfw.api.records import define
+
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 IntArray = npt.NDArray[np.int64]
@@ -40,7 +42,7 @@ def moved(columns: npt.NDArray[ScalarT], moved_from: IntArray, fill: int = 0) ->
     return found
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class AmountColumns:
     """Amounts of r resources on n nodes, shape (r, n), once as int64 and once as float64."""
 

@@ -6,11 +6,10 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
-import attrs
-
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import HostPort, Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.api.requests import node_allocatable
 from kschedfw.api.resource import Resource
 from kschedfw.api.words import counted
@@ -23,7 +22,7 @@ DEFAULT_PROTOCOL = "TCP"
 _generations = itertools.count(1)
 
 
-@attrs.frozen
+@frozen
 class ImageStateSummary:
     """An image on a node: its size in bytes, and the number of nodes of the cluster that have it."""
 
@@ -86,7 +85,7 @@ _NO_PORTS = HostPortInfo()
 _NOTHING = Resource()
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class NodeInfo:
     """A node and its pods, with sums over them. Its parts are immutable values, which are replaced and never changed.
 

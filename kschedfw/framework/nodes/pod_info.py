@@ -12,6 +12,7 @@ from kschedfw.api.affinity import PodAffinity, PodAffinityTerm, WeightedPodAffin
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.api.requests import PodRequests, pod_requests
 from kschedfw.api.selector_errors import joined, selector_error
 from kschedfw.api.selectors import EVERYTHING, NOTHING, Selector, as_selector
@@ -36,7 +37,7 @@ class NamespaceNames:
         return names
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class AffinityTerm:
     """A pod (anti-)affinity term with its selectors compiled and its default namespace filled in.
 
@@ -99,13 +100,13 @@ class AffinityTerm:
         return self.selector.matches(meta.labels)
 
 
-@attrs.frozen
+@frozen
 class WeightedAffinityTerm:
     term: AffinityTerm
     weight: int
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class AffinityTerms:
     """The compiled terms of a pod. Pods with equal affinities in a namespace share the object.
 
@@ -221,7 +222,7 @@ def _error_of(near: PodAffinity, far: PodAffinity) -> str | None:
     return joined(errors) if errors else None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PodInfo:
     """A pod, its requests and its compiled affinity terms."""
 
@@ -276,7 +277,7 @@ class PodInfo:
         return attrs.evolve(self, terms=terms, has_affinity=bool(terms), is_unlisted=not listed)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class QueuedPodInfo:
     """A pod in the scheduling queue, with the history of its attempts. Times are seconds on the queue's clock.
 

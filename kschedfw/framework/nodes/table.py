@@ -8,12 +8,12 @@ from functools import cached_property
 from itertools import repeat
 from typing import Any, Protocol, TypeVar
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.node import Taint
+from kschedfw.api.records import frozen
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.framework.nodes.arrays import (
@@ -42,7 +42,7 @@ _MAX_INT64 = (1 << 63) - 1
 _NOTHING = Resource()
 
 
-@attrs.frozen
+@frozen
 class TableVersion:
     """A state of the table; equal versions mean that nothing has changed."""
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import attrs
-
 from kschedfw.api import Pod, PodDisruptionBudget, Selector, as_selector
+from kschedfw.api.records import frozen
 from kschedfw.framework.nodes.pod_info import PodInfo
 
 
-@attrs.frozen
+@frozen
 class _Budget:
     namespace: str
     selector: Selector
@@ -26,7 +25,7 @@ class _Budget:
         )
 
 
-@attrs.frozen
+@frozen
 class DisruptionBudgets:
     """The PodDisruptionBudgets of a cluster with their selectors compiled, once for all nodes of a dry run.
 

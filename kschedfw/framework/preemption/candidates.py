@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import overload
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.nodes.arrays import IntArray
 
@@ -19,7 +19,7 @@ _PRIORITY_OFFSET = 1 << 31
 priority."""
 
 
-@attrs.frozen
+@frozen
 class Candidate:
     """A node, and the pods that must leave it so that the preemptor fits."""
 
@@ -27,7 +27,7 @@ class Candidate:
     victims: Victims
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Candidates(Sequence[Candidate]):
     """k candidates as arrays; a `Candidate` object is made when an item is read.
 

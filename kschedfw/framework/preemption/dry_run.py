@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes, NodeToStatus
 from kschedfw.framework.extender import Victims
@@ -134,7 +135,7 @@ def no_candidates() -> NodeToStatus:
     return NodeToStatus(absent=_NOT_HELPFUL)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class DryRun:
     """The result of a dry run: the candidates, those without violated budgets first, and the reasons of other nodes.
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import attrs
 
 from kschedfw.api import KschedfwError, Pod, PodDisruptionBudget
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus
 from kschedfw.framework.extender import Extender, Victims
@@ -23,7 +24,7 @@ from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, PluginFailure, Status
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PreemptionPlan:
     """The decision of a preemption with its reasons, not yet carried out.
 
@@ -52,7 +53,7 @@ PREEMPTION_PLAN: StateKey[PreemptionPlan] = StateKey("preemption.plan")
 """The plan of this cycle's preemption, carried out or not; for explanations."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PreemptionEvaluator:
     """The search for the node where evictions do least harm, and the evictions; used by post_filter plugins.
 
@@ -184,7 +185,7 @@ def _joined(errors: Sequence[Status]) -> Status:
 logger = logging.getLogger(__name__)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class NoVictimsError(KschedfwError):
     """The error of an extender that named a node for preemption but no victims."""
 

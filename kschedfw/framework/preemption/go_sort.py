@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-import attrs
+from kschedfw.api.records import define
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def go_sorted(items: Iterable[T], less: Callable[[T, T], bool]) -> list[T]:
     return result
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Sort(Generic[T]):
     """Sorts a list in place. A stretch of it is given by the index of its first item, and the index behind its last."""
 

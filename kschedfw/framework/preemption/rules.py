@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import attrs
-
 from kschedfw.api import KschedfwError, Pod, PreemptionPolicy, wrapped
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.eviction import is_terminating_by_preemption
 from kschedfw.framework.extender import Victims
@@ -23,14 +22,14 @@ MoreImportant = Callable[[Pod, Pod], bool]
 """A function that tells whether the first pod is more important than the second."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _TrialError(KschedfwError):
     """The failure of a plugin to update its state for a removed or added pod."""
 
     status: Status
 
 
-@attrs.frozen
+@frozen
 class _Trial:
     """A copy of a node and of the cycle state, in which pods are removed and added again."""
 

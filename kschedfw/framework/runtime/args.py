@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
-import attrs
-
 from kschedfw.api import FieldError, FieldErrors, KschedfwError
+from kschedfw.api.records import define
 from kschedfw.api.strict import structure_strictly
 from kschedfw.api.words import with_article
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
@@ -27,7 +26,7 @@ class ValidatedWithGates(Protocol):
     def validate_with(self, gates: FeatureGates) -> Iterator[FieldError]: ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ArgsError(KschedfwError, ValueError):
     """The error of invalid plugin arguments. Names the plugin and every bad field."""
 

@@ -13,9 +13,9 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Any, Final, Union, get_args, get_origin
 
-import attrs
 import numpy as np
 
+from kschedfw.api.records import frozen
 from kschedfw.framework import diagnosis, hookspecs
 from kschedfw.framework import plugin as plugins
 from kschedfw.framework.diagnosis import GivesEvidence
@@ -32,7 +32,7 @@ _MARKER = f"{PROJECT}_impl"
 _ALIKE = 0.5
 
 
-@attrs.frozen
+@frozen
 class _Spec:
     """The arguments and the result of a hook, or of a method that is called by name like one.
 
@@ -48,7 +48,7 @@ class _Spec:
         return tuple(self.signature.parameters)
 
 
-@attrs.frozen
+@frozen
 class _Implementation:
     """A plugin's method that implements a hook, or that is called by name like one."""
 

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar, cast
 import attrs
 import numpy as np
 
+from kschedfw.api.records import define
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
@@ -193,7 +194,7 @@ _MOST_CYCLES: Final = 1000
 """The number of reports after which counts are passed on, even if nobody reads them."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Evaluations:
     """Counts calls of plugins and reports many at once, since calling a recorder costs more than most filters."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
+from kschedfw.api.records import frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.groups import GroupPlacement, PlacedGroup, QueuedGroup
@@ -26,7 +25,7 @@ _SUCCESS = Status.success()
 _FEASIBLE_CODES = HOOKS["placement_feasible"].codes or frozenset()
 
 
-@attrs.frozen
+@frozen
 class PlacementScore:
     """The scores of a placement, by plugin and weighted."""
 

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, version
 from typing import Any, Final, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
 
 import pluggy
 
@@ -43,8 +44,8 @@ class Registry:
     An entry point is imported only when `load` asks for its name, so a broken distribution that no profile enables
     does no harm. `Registry(entry_points=False)` knows only what is registered by hand.
 
-    The hooks of a class are validated when it is registered or loaded. If a method is replaced in the class after that,
-    the frameworks of this registry still call the old one.
+    The hooks of a class are validated when a registry of this process first registers or loads it. If a method is
+    replaced in the class after that, the frameworks of the registry that has the class still call the old one.
 
     A name belongs to one plugin. Another plugin of this name must say that it replaces the first: an in-process plugin
     by `register(…, replace=True)`, an installed one by its entry point, in the group `kschedfw.replace` instead of
@@ -306,6 +307,17 @@ def _distribution(entry_point: EntryPoint | None) -> str | None:
 _name_and_version = lru_cache(maxsize=64)(name_and_version)
 
 
+# Checking the hooks of twenty classes takes 15 ms, half of making a scheduler, and all registries load the same ones.
+_PROBLEMS: Final[WeakKeyDictionary[type[AnyPlugin], Sequence[str]]] = WeakKeyDictionary()
+
+
+def _hook_problems(plugin: type[AnyPlugin]) -> Sequence[str]:
+    """Return the problems of a class's hooks, as they were when a registry of this process first met the class."""
+    if (known := _PROBLEMS.get(plugin)) is None:
+        known = _PROBLEMS[plugin] = tuple(hook_problems(plugin))
+    return known
+
+
 def _check(plugin: object, name: object, offer: EntryPoint | None) -> None:
     """Raise PluginLoadError or HookError if this is no plugin class of that name with hooks that fit."""
     shown = name if isinstance(name, str) and name else repr(plugin)
@@ -316,7 +328,7 @@ def _check(plugin: object, name: object, offer: EntryPoint | None) -> None:
         problem = f"{plugin.__qualname__} has no name; set name = {plugin.__name__!r}"
     elif own_name != name:
         problem = f"the entry point is called {name!r} but the plugin {own_name!r}; they must be equal"
-    elif problems := list(hook_problems(plugin)):
+    elif problems := _hook_problems(plugin):
         raise HookError(shown, "; ".join(problems), _distribution(offer))
     else:
         return

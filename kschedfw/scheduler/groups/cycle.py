@@ -17,6 +17,7 @@ from kschedfw.api.pod_groups import (
     PodGroupCondition,
     group_key,
 )
+from kschedfw.api.records import define, frozen
 from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import retry_on_conflict
@@ -49,7 +50,7 @@ from kschedfw.scheduler.scheduling_cycle import SchedulingCycle
 _log = logging.getLogger(__name__)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GroupDecision:
     """The decision that was made in the cycle of a group.
 
@@ -87,7 +88,7 @@ class GroupDecision:
         return found
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class MemberRefusal:
     """The reason why a member gets no place. `node_name` is the node found for it, or empty."""
 
@@ -107,7 +108,7 @@ class GroupObserver(GroupObservation, Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class GroupCycle:
     """Schedules groups, each when one of its members is popped.
 

@@ -13,6 +13,7 @@ from typing import Final, Protocol, overload
 
 import attrs
 
+from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupPlacement, MemberStates
@@ -206,7 +207,7 @@ class EqualMembers:
         return MemberResult(own)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Members(Sequence[MemberResult]):
     """The members of a trial, made when first read."""
 

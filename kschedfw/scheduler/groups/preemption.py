@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-import attrs
-
 from kschedfw.api import DisruptionMode, Pod, PodDisruptionBudget, PodGroup, PreemptionPolicy, group_key
+from kschedfw.api.records import frozen
 from kschedfw.framework.eviction import Preemptor
 from kschedfw.framework.groups import QueuedGroup
 from kschedfw.framework.handle import Handle
@@ -18,7 +17,7 @@ from kschedfw.framework.status import Status
 from kschedfw.scheduler.groups.trial import GroupResult, SnapshotTrial
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class VictimUnit:
     """Pods that are evicted together, in the order of the nodes that they are on.
 
@@ -78,7 +77,7 @@ _CLUSTER = "cluster"
 """The one domain of a group's preemption, where a pod's has a node."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Reprieve:
     """The attempt to spare a unit: whether the group still fits with it, and where its members would go then."""
 
@@ -90,7 +89,7 @@ class Reprieve:
         return self.result.status.is_success
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GroupPreemption:
     """The result of looking for room, with its reasons. With success the `victims` are being evicted."""
 

@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.groups import GroupPlacement, MemberStates
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
@@ -22,7 +23,7 @@ from kschedfw.scheduler.generic_scheduler import ScheduleResult
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class MemberResult:
     """The outcome for a member in a trial: a node (`result`), or the `status` that says why there is none.
 
@@ -46,7 +47,7 @@ class MemberResult:
         return "" if self.result is None else self.result.suggested_host
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlacementResult:
     """The outcome for a group on a placement. `is_waiting`: enough fit, some once their victims are gone.
 
@@ -67,7 +68,7 @@ class PlacementResult:
         return {each.attempt.pod.uid: each.node_name for each in self.members if each.node_name}
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class GroupResult:
     """The outcome for a group. `taken` is the best placement, or the first tried if none suffices."""
 
@@ -87,7 +88,7 @@ class GroupResult:
         return self.status.is_success or self.is_waiting
 
 
-@attrs.frozen
+@frozen
 class AffinityLists:
     """The names of the nodes with pods that have affinity, and required anti-affinity, when a cycle began."""
 

@@ -6,12 +6,11 @@ import heapq
 import math
 from collections.abc import Sequence
 
-import attrs
-
+from kschedfw.api.records import define
 from kschedfw.scheduler.queue.heap import KeyedHeap
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Appointment:
     """The times for one pod, a heap. `sequence` orders pods with the same next time."""
 

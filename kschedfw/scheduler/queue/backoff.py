@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import attrs
-
 from kschedfw.api import Pod
+from kschedfw.api.records import frozen
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.heap import KeyedHeap
 
@@ -18,7 +17,7 @@ WINDOW = 1.0
 _MAX_DOUBLINGS = 1000  # 2 ** 1024 overflows a float
 
 
-@attrs.frozen
+@frozen
 class BackoffPolicy:
     """The lengths of backoffs: `initial` seconds after the first failure, doubled by each more, up to `maximum`.
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 
-import attrs
-
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, listens
 from kschedfw.scheduler.queue.cluster_events import POD_POPPED
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Occurrence:
     """An event with the objects it is about."""
 
@@ -22,7 +21,7 @@ class Occurrence:
     new: object | None
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Flight:
     """A pod in flight: its state when it was popped, the start of its events, and whether it was deleted since."""
 

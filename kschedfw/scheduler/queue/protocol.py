@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-import attrs
-
 from kschedfw.api import KschedfwError, Pod
+from kschedfw.api.records import define
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.status import Status
@@ -28,7 +27,7 @@ PreCheck = Callable[[Pod], bool]
 """A predicate for the pods that an event may concern."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PodAlreadyQueuedError(KschedfwError):
     """The error of returning a pod that is queued already: each popped pod may be returned only once."""
 
@@ -39,7 +38,7 @@ class PodAlreadyQueuedError(KschedfwError):
         return f"pod {self.pod.key} is already present in the {self.place} queue"
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class PodInFlightError(KschedfwError):
     """The error of taking a pod out of the queue while it is being scheduled or bound."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.api.selectors import Selector
 from kschedfw.framework.nodes.arrays import IntArray, moved
 from kschedfw.framework.nodes.topology.domains import Domains, DomainSums, as_columns
@@ -147,7 +148,7 @@ class TransientCounter:
         return sums
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class LabelClass:
     """Equivalence class of pods on nodes that no query tells apart, with the counters to update.
 

@@ -9,6 +9,7 @@ import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.framework.nodes.pod_info import AffinityTerm, PodInfo
 from kschedfw.framework.nodes.topology.domains import Domains, DomainSums, as_columns
 from kschedfw.framework.nodes.topology.matching import AskedLabels, SelectorIndex
@@ -144,7 +145,7 @@ class TermTally:
                             group.add_to(sums, rows)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class TermGroups:
     """All terms of pods on nodes, and the tallies kept of them."""
 

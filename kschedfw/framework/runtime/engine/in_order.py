@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.errors import HOOK_FAILURES
@@ -41,7 +42,7 @@ def is_few(nodes: NodeSelection) -> bool:
     return len(nodes) <= _FEWEST_TOGETHER and len(nodes) < len(nodes.table)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class _Found:
     """The verdicts on the first nodes of a selection: a code for each, and errors by row.
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import Codes, IntArray
@@ -31,7 +31,7 @@ from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.status import Status
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Prepared:
     """The answer of a pre_filter or pre_score that holds for all pods of a signature, and the state that it wrote."""
 
@@ -43,7 +43,7 @@ NOTHING = Prepared()
 
 
 # Plans refer to these strongly and the planner weakly, which slots alone don't allow.
-@attrs.define(eq=False, weakref_slot=True)
+@define(eq=False, weakref_slot=True)
 class Kept:
     """The kept answers of one step to pods of one signature. Plans share them."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import attrs
 import numpy as np
 
 from kschedfw.api.bounded_dict import BoundedDict
+from kschedfw.api.records import define
 from kschedfw.api.requests import PodRequests
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
@@ -38,7 +38,7 @@ def wanted_amounts(requests: PodRequests) -> tuple[int, int, int, int]:
 
 
 # Not frozen, which takes twice as long to make, and one is made for every pod.
-@attrs.define(eq=False)
+@define(eq=False)
 class PassInput:
     """The arguments of the pass for a pod of a plan."""
 

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.pod_info import PodInfo
@@ -27,7 +28,7 @@ from kschedfw.framework.runtime.engine.steps import NotTogetherError, is_plain
 _FEW: Final = 8
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Taken:
     """Amounts that nominated pods of a priority or a higher one would take, shape (k, 4), and their nodes' rows."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.metrics import MeasuredPoint
@@ -39,7 +40,7 @@ _MOST_COLUMNS: Final = 16
 KeptT = TypeVar("KeptT")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Base:
     """The part of the pass that is the same for all pods of a plan, while the node objects are the same."""
 
@@ -65,7 +66,7 @@ class HookStep(NamedTuple):
     hook: Hook | None = None
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Plan:
     """How pods of one key are decided. Valid for any state of the nodes, which `prepare` and `base` follow.
 

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import IntArray
@@ -33,7 +34,7 @@ _RANGE: Final = range(MIN_NODE_SCORE, MAX_NODE_SCORE + 1)
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 
-@attrs.define
+@define
 class PluginMemo:
     """Counts of the calls of a plugin's filter and score.
 
@@ -63,7 +64,7 @@ class PluginMemo:
             _log.warning("plugin %s: %s; its answers aren't kept", plugin.name, self.objection)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class FilterPlugin:
     """A filter plugin: its hook, its batch form if it has one, and a count of calls."""
 
@@ -93,7 +94,7 @@ class FilterPlugin:
         return status if status.is_success else refusal(status, self.name)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class ScorePlugin:
     """A score plugin: its hooks, its weight in the profile, and a count of calls."""
 

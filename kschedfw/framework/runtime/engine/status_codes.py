@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from operator import is_
 from typing import Final
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
+from kschedfw.api.records import frozen
 from kschedfw.framework.nodes.arrays import Codes
 from kschedfw.framework.status import Status
 
@@ -18,7 +18,7 @@ ERROR: Final = 1
 """The code of any ERROR. Errors are kept by node, since no two are equal."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Translation:
     """The statuses of a plugin's verdicts: as `given`, with the plugin's name, and the code of each."""
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.reads import Reads
@@ -38,7 +39,7 @@ class NotTogetherError(Exception):
     """The exception for an answer that can't be combined for all nodes. Nodes have to be asked about in order."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Step:
     """A plugin's place in plans.
 

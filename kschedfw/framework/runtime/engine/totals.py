@@ -5,14 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 
-import attrs
 import numpy as np
 
+from kschedfw.api.records import frozen
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PluginScores:
     """One plugin's scores, shape (n,): raw and normalised to 0–100."""
 
@@ -25,7 +25,7 @@ class PluginScores:
         return self.normalized * self.weight
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NodeScores:
     """The scores of n feasible nodes by plugin, in profile order; skipped plugins are missing."""
 

@@ -11,9 +11,9 @@ from functools import cache
 from random import Random
 from typing import Final, Protocol, cast
 
-import attrs
 import numpy as np
 
+from kschedfw.api.records import frozen
 from kschedfw.api.requests import PodRequests
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
@@ -30,7 +30,7 @@ TRIAL_HOOKS: Final = ("reserve", "unreserve", "permit", "post_filter")
 _NO_RANKS: IntArray = np.empty(0, dtype=np.int64)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PlannedPod:
     """A pod about which no plugin has to be asked on any node: its plan has all answers."""
 
@@ -52,7 +52,7 @@ class PlannedPod:
         state.skip_score_plugins = self.skipped_scores
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Search:
     """The nodes of a placement, and how they are searched.
 
@@ -65,7 +65,7 @@ class Search:
     ranks: IntArray | None = None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class EqualPlaces:
     """The nodes of equal pods, placed one after the other.
 
@@ -107,7 +107,7 @@ class TurnsPass(Protocol):
     ) -> tuple[int, int]: ...
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Pods:
     """Equal pods, as the compiled search takes them."""
 
