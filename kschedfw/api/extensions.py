@@ -55,6 +55,13 @@ class Extensions(Generic[T]):
         """Return the names on offer, sorted; nothing is imported."""
         return sorted(self._offers)
 
+    def distributions(self) -> list[str]:
+        """Return the distributions that offer extensions, each with its version, sorted."""
+        offers = (offer for offers in self._offers.values() for offer in offers)
+        return sorted(
+            {f"{offer.dist.name} {offer.dist.version}" for offer in offers if offer.dist is not None}
+        )
+
     def load(self, name: str) -> T:
         """Import the extension of this name.
 

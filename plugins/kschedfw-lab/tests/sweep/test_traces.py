@@ -95,7 +95,10 @@ def test_key_of_a_run_depends_on_the_window_and_on_the_content(tmp_path: Path) -
             {"tape": "t", "from": "2026-01-01T00:00:00Z", "to": "2026-01-01T00:00:00Z"},
             "from: expected a time before the one of `to`",
         ),
-        ({"manifests": "t", "to": "2026-01-01T00:00:00Z"}, "to: is for recording and tape, not manifests"),
+        (
+            {"manifests": "t", "to": "2026-01-01T00:00:00Z"},
+            "to: is for recording and tape and reader, not manifests",
+        ),
         ({"tape": "missing"}, "tape: missing: no such file or directory"),
     ],
 )
@@ -104,6 +107,80 @@ def test_wrong_trace_is_refused_with_its_place(given: dict[str, object], why: st
     with pytest.raises(SweepError) as error:
         read_source(given, tmp_path)
     assert why in str(error.value)
+
+
+READER = """\
+from kschedfw import make_node, make_pod
+from kschedfw_lab import Trace
+
+
+def week(path, since, until):
+    cpus = [int(line) for line in path.read_text().split()]
+    pods = [make_pod(f"p{number}").requests(cpu=cpu).build() for number, cpu in enumerate(cpus)]
+    return Trace([make_node("n").capacity(cpu=4, pods=9).build(), *pods])
+
+
+def nothing(path, since, until):
+    return []
+
+
+def broken(path, since, until):
+    raise KeyError("cpu")
+"""
+
+
+def test_function_in_a_file_reads_a_trace_without_a_distribution(tmp_path: Path) -> None:
+    (tmp_path / "readers.py").write_text(READER)
+    (tmp_path / "t.txt").write_text("1 2 3")
+    given: dict[str, object] = {"cluster": {"reader": "readers.py:week", "trace": "t.txt"}}
+    (run,) = Sweep(given, folder=tmp_path).plan().runs
+    assert run_one(run)["placed"] == 2
+    (tmp_path / "readers.py").write_text(READER.replace("cpu=4", "cpu=6"))
+    (other,) = Sweep(given, folder=tmp_path).plan().runs
+    assert run.key != other.key, "the reader's text counts as part of the trace"
+    assert run_one(other)["placed"] == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"reader": "week", "trace": "t.txt"}, 'reader: expected FILE.py:FUNCTION, found "week"'),
+        ({"reader": "other.py:week", "trace": "t.txt"}, "reader: other.py: no such file or directory"),
+        ({"reader": "readers.py:week"}, "trace: expected the path that readers.py:week reads"),
+        (
+            {"reader": "readers.py:weak", "trace": "t.txt"},
+            "readers.py has no function 'weak'; there is broken, nothing, week",
+        ),
+    ],
+)
+def test_reader_that_is_none_is_refused_with_its_place(
+    given: dict[str, object], why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "readers.py").write_text(READER)
+    (tmp_path / "t.txt").touch()
+    with pytest.raises(SweepError) as error:
+        read_source(given, tmp_path)
+    assert why in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        ("nothing", "readers.py:nothing: expected a Trace of kschedfw_lab, found list"),
+        ("broken", "readers.py:broken: KeyError: 'cpu'"),
+    ],
+)
+def test_reader_that_fails_is_told(function: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "readers.py").write_text(READER)
+    (tmp_path / "t.txt").touch()
+    with pytest.raises(SweepError) as error:
+        traces.read_trace(f"{tmp_path / 'readers.py'}:{function}", tmp_path / "t.txt", 0.0, DAY)
+    assert why in str(error.value)
+
+
+def test_environment_takes_a_function_that_reads_a_trace() -> None:
+    objects = trace_workload(read, "t.tape")(0)
+    assert [obj.name for obj in objects] == ["n", "first", "p", "q"]
 
 
 def test_trace_of_a_distribution_that_is_not_installed_is_told_with_its_home(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     yield _imbalance(runs)
     if any(run.fragmentation for run in runs):
         yield _by_resource("Fragmentation", runs, unusable_shares, "%", FRAGMENTATION_NOTE)
+    if any(run.own for run in runs):
+        yield _own(runs)
     yield _single_nodes(runs) if len(runs[0].allocations) <= FEW_NODES else _fullness(runs)
     if comparison.moves:
         yield _changes(comparison.moves)
@@ -89,6 +91,18 @@ def _pods(runs: Sequence[Run]) -> Section:
             (name, tuple(f"{value:,}" for value in values))
             for name, values in rows
             if any(values) or name in always
+        ],
+    )
+
+
+def _own(runs: Sequence[Run]) -> Section:
+    names = dict.fromkeys(name for run in runs for name in run.own)
+    return Section(
+        "Own metrics",
+        tuple(run.label for run in runs),
+        [
+            (name, tuple(f"{run.own[name]:,.6g}" if name in run.own else "-" for run in runs))
+            for name in names
         ],
     )
 

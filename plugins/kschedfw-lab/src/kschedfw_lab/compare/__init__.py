@@ -3,14 +3,16 @@
 from kschedfw.scheduler import Setup, UnknownProfileError
 from kschedfw_lab.compare.comparison import Change, Comparison, Move, Moves, Run
 from kschedfw_lab.compare.condition import Condition, ConditionError, Failure, failures, failures_of
-from kschedfw_lab.compare.metric_values import Unit, Vocabulary
+from kschedfw_lab.compare.metric_values import Vocabulary
 from kschedfw_lab.compare.metrics import (
     Fragmentation,
     NodeAllocation,
+    Unit,
     Workload,
     fragmentation,
     imbalance_within,
 )
+from kschedfw_lab.compare.own_metrics import FinishedRun, OwnMetric
 from kschedfw_lab.compare.running import compare
 from kschedfw_lab.compare.upgrade import Reason
 from kschedfw_lab.compare.why import Against, Ground, Points, against
@@ -23,11 +25,13 @@ __all__ = [
     "Condition",
     "ConditionError",
     "Failure",
+    "FinishedRun",
     "Fragmentation",
     "Ground",
     "Move",
     "Moves",
     "NodeAllocation",
+    "OwnMetric",
     "Points",
     "Reason",
     "Run",

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import attrs
 
-from kschedfw.api import RefusedPod
+from kschedfw.api import EMPTY, RefusedPod
 from kschedfw.cluster import MissingObject
 from kschedfw.simulator import Decision, Report, Spread
 from kschedfw_lab.compare.metrics import Fragmentation, NodeAllocation
@@ -22,7 +22,7 @@ class Run:
 
     `imbalance_within` is the distribution, over the nodes, of how unevenly a node's resources are used. The report's
     utilisation has in `stddev` how unevenly a resource is used between nodes. `allocations` has every node, in the
-    order of the input, with its final allocation.
+    order of the input, with its final allocation. `own` are the values of own metrics and of plugins' counters.
     """
 
     label: str
@@ -30,6 +30,7 @@ class Run:
     imbalance_within: Spread
     fragmentation: Sequence[Fragmentation]
     allocations: Sequence[NodeAllocation]
+    own: Mapping[str, float] = EMPTY
 
     @property
     def nodes_in_use(self) -> int:
@@ -46,6 +47,7 @@ class Run:
             "label": self.label,
             **report,
             "nodesInUse": self.nodes_in_use,
+            "metrics": dict(self.own),
             "imbalance": {
                 "betweenNodes": {usage.resource: usage.per_node.stddev for usage in self.report.utilisation},
                 "withinNodes": attrs.asdict(self.imbalance_within),

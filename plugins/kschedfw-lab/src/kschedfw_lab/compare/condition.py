@@ -23,7 +23,8 @@ from kschedfw import KschedfwError
 from kschedfw_lab.compare import metric_values
 from kschedfw_lab.compare.comparison import Comparison
 from kschedfw_lab.compare.grammar import LONGEST, WORDS, Expression, Parser
-from kschedfw_lab.compare.metric_values import Unit, Vocabulary, resource_of
+from kschedfw_lab.compare.metric_values import Vocabulary, resource_of
+from kschedfw_lab.compare.metrics import Unit
 
 ComparisonT = TypeVar("ComparisonT")
 
@@ -71,6 +72,8 @@ class Metric(Generic[ComparisonT]):
                 return f"{float(value * 100):.1f}%"
             case Unit.SECONDS:
                 return f"{float(value):,.3f} s"
+            case Unit.NUMBER:
+                return f"{float(value):,.6g}"
             case Unit.COUNT if self.name in self.vocabulary.DIFFERENCES:
                 return f"{int(value):,} of {self.vocabulary.pods_of(comparison, index):,} pods"
             case Unit.COUNT:
@@ -245,9 +248,10 @@ class _Parser(Parser[Compared[ComparisonT]]):
             raise self.error("a metric is missing: numbers alone say nothing")
         if len(units) > 1:
             raise self.error(f"{_joined(units)} can't be compared")
-        if Unit.SECONDS in units and (left.has_percent or right.has_percent):
-            raise self.error("a percentage can't be compared with seconds")
-        return Compared(left, sign or "!=", right, units.pop())
+        (unit,) = units
+        if unit in (Unit.SECONDS, Unit.NUMBER) and (left.has_percent or right.has_percent):
+            raise self.error(f"a percentage can't be compared with {unit.value}")
+        return Compared(left, sign or "!=", right, unit)
 
     def _sum(self) -> Sum[ComparisonT]:
         parts = [(1, self._operand())]

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
-from enum import Enum
 from fractions import Fraction
 from typing import Final, Protocol, TypeVar
 
 from kschedfw_lab.compare.comparison import Change, Comparison, Run
-
-
-class Unit(Enum):
-    """The unit of a metric."""
-
-    COUNT = "a count"
-    SHARE = "a share"
-    SECONDS = "seconds"
-
+from kschedfw_lab.compare.metrics import Unit
+from kschedfw_lab.compare.own_metrics import METRICS, PLUGIN, installed_metric
 
 ComparisonT_contra = TypeVar("ComparisonT_contra", contravariant=True)
 
@@ -91,23 +83,30 @@ def unit_of(name: str) -> Unit | None:
     """Return the unit of the metric of this name; None if there is none. Don't check whether the resource exists."""
     if name in COUNTS or name in DIFFERENCES:
         return Unit.COUNT
+    if name.startswith(PLUGIN):
+        return Unit.NUMBER
+    if (own := installed_metric(name)) is not None:
+        return own.unit
     family, dot, resource = name.partition(".")
     return Unit.SHARE if family in _SHARES and dot and resource else None
 
 
 def resource_of(name: str) -> str | None:
     """Return the resource in a metric's name; None if there is none."""
-    return None if name in COUNTS or name in DIFFERENCES or name == WITHIN else name.partition(".")[2]
+    family, _, resource = name.partition(".")
+    return resource if family in _SHARES and name != WITHIN else None
 
 
 def value_of(name: str, comparison: Comparison, index: int) -> Fraction:
-    """Return a metric of the run with this index; 0 for a resource that no node has or no pod requests."""
+    """Return a metric of the run with this index; 0 for what a run doesn't have: a resource, a plugin's counter."""
     run = comparison.runs[index]
     if name in COUNTS:
         return Fraction(COUNTS[name](run))
     if name in DIFFERENCES:
         moves = comparison.moves[index - 1]
         return Fraction(sum(moves.count(change) for change in DIFFERENCES[name]))
+    if name.startswith(PLUGIN) or name in METRICS.names():
+        return Fraction(run.own.get(name, 0.0))
     if name == WITHIN:
         return Fraction(run.imbalance_within.mean)
     family, _, resource = name.partition(".")
@@ -121,11 +120,14 @@ def pods_of(comparison: Comparison, index: int) -> int:
 
 def names() -> str:
     """Return the names of all metrics, for messages."""
-    return ", ".join([*COUNTS, *DIFFERENCES, *(f"{family}.RESOURCE" for family in _SHARES), WITHIN])
+    shares = [f"{family}.RESOURCE" for family in _SHARES]
+    return ", ".join([*COUNTS, *DIFFERENCES, *shares, WITHIN, f"{PLUGIN}NAME", *METRICS.names()])
 
 
 def similar_to(name: str) -> str | None:
     """Return the metric with the most similar name, such as `utilisation.cpu` for `utilization.cpu`."""
     family, dot, resource = name.partition(".")
-    similar = get_close_matches(family, _SHARES if resource else [*COUNTS, *DIFFERENCES], n=1)
+    similar = get_close_matches(
+        family, _SHARES if resource else [*COUNTS, *DIFFERENCES, *METRICS.names()], n=1
+    )
     return f"{similar[0]}{dot}{resource}" if similar else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 
 import attrs
 import numpy as np
@@ -12,6 +13,16 @@ import numpy as np
 from kschedfw import NodeInfo, Pod, Resource
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.simulator import Spread
+
+
+class Unit(Enum):
+    """The unit of a metric."""
+
+    COUNT = "a count"
+    SHARE = "a share"
+    SECONDS = "seconds"
+    NUMBER = "a number"
+
 
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 

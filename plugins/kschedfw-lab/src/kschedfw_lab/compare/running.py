@@ -16,6 +16,7 @@ from kschedfw.explain import Explaining, Explanation
 from kschedfw.scheduler import HostSelector, Setup, objects_of
 from kschedfw.simulator import Report
 from kschedfw_lab.compare.comparison import Comparison, Move, Moves, Run, fate, place
+from kschedfw_lab.compare.own_metrics import OwnMetric
 from kschedfw_lab.compare.trial import Trial
 from kschedfw_lab.compare.upgrade import reasons
 from kschedfw_lab.compare.why import Against, against
@@ -44,13 +45,15 @@ def compare(
     notes: Sequence[str] = (),
     refused: Sequence[RefusedPod] = (),
     remake: Callable[[FeatureGates], Setup] | None = None,
+    metrics: Mapping[str, OwnMetric] | None = None,
 ) -> Comparison:
     """Simulate the cluster under each candidate, and compare each with the first one.
 
     The cluster doesn't change: each simulation has a copy, and begins with the same `seed` at the same `start_time`.
     `attempt_time` is the virtual time of an attempt, in seconds (see `Simulation`). The first candidate runs twice:
     only after the other runs is it known for which pods and nodes the reasons are needed. `selector` makes a new
-    HostSelector for each run. `clock` is only used for the reports' `elapsed`. `notes`, and pods that admission
+    HostSelector for each run. `clock` is only used for the reports' `elapsed`. `metrics` are own metrics to measure; by
+    default those of installed distributions. `notes`, and pods that admission
     `refused`, are passed on to the comparison.
 
     Candidates that are one configuration in several versions of Kubernetes are compared with `remake`, which returns
@@ -75,6 +78,7 @@ def compare(
         parallelism=parallelism,
         clock=clock,
         refused=refused,
+        metrics=metrics,
     )
 
     def run(candidate: Setup, asked: Asked, what: str = "") -> tuple[Run, _Said]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 
@@ -16,6 +16,7 @@ from kschedfw.scheduler import HostSelector, Setup, close_extenders, make_extend
 from kschedfw.simulator import Arrivals, Report, Simulation
 from kschedfw_lab.compare.comparison import Run
 from kschedfw_lab.compare.metrics import NodeAllocation, Workload, fragmentation, imbalance_within
+from kschedfw_lab.compare.own_metrics import FinishedRun, OwnMetric, own_values
 
 
 def _random() -> HostSelector | None:
@@ -28,7 +29,8 @@ class Trial:
     """A cluster's objects, and the settings of a simulation that don't belong to a configuration.
 
     A trial can be run any number of times. Each run has its own copy of the cluster, and the same seed. `selector`
-    makes a new HostSelector for each run. The other fields are those of `Simulation`.
+    makes a new HostSelector for each run. `metrics` are the own metrics to measure, by default those of installed
+    distributions. The other fields are those of `Simulation`.
     """
 
     objects: Sequence[Named] = attrs.field(kw_only=False)
@@ -41,6 +43,7 @@ class Trial:
     parallelism: int = 1
     clock: Callable[[], float] = lambda: 0.0
     refused: Sequence[RefusedPod] = ()
+    metrics: Mapping[str, OwnMetric] | None = None
 
     def run(
         self,
@@ -56,6 +59,7 @@ class Trial:
             ProfileError, PluginError: a profile can't run.
             ExtenderConfigError, MissingExtraError: extenders can't run.
             ArrivalsError: a pod's times aren't numbers.
+            ExtensionError, ValueError: an own metric has no value (see `own_values`).
         """
         cluster = candidate.cluster_of(self.objects)
         with ExitStack() as stack:
@@ -96,4 +100,5 @@ class Trial:
             imbalance_within(allocations, workload),
             tuple(fragmentation(allocations, workload)),
             allocations,
+            own_values(FinishedRun(report, cluster, allocations), self.metrics),
         )

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from kschedfw_lab.compare.own_metrics import installed_metric
 from kschedfw_lab.report.statistics import SIGNIFICANCE, Estimate, holm, least_p, sign_flip_p
 from kschedfw_lab.results.results import TIMES
 from kschedfw_lab.results.values import Value
@@ -65,6 +66,9 @@ _DOWN: Final = (
 
 def direction_of(metric: str) -> Direction:
     """Return whether higher values of this metric are better. Unknown metrics have no direction."""
+    if (own := installed_metric(metric)) is not None:
+        better = own.higher_is_better
+        return Direction.NEITHER if better is None else Direction.UP if better else Direction.DOWN
     family = metric.partition(".")[0]
     return Direction.UP if family in _UP else Direction.DOWN if family in _DOWN else Direction.NEITHER
 

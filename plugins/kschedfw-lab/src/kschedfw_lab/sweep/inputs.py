@@ -20,10 +20,19 @@ from kschedfw_lab.bench.workload import Placement
 from kschedfw_lab.bench.workloads import WORKLOADS, find_workload
 from kschedfw_lab.sweep.draws import is_pending
 from kschedfw_lab.sweep.errors import SweepError, inside, one_line, similar
-from kschedfw_lab.sweep.traces import WINDOW, files_of, kinds_of_traces, read_trace, read_window
+from kschedfw_lab.sweep.traces import (
+    OWN,
+    WINDOW,
+    files_of,
+    is_own_reader,
+    kinds_of_traces,
+    own_reader,
+    read_trace,
+    read_window,
+)
 
-_KEYS: Final = ("name", "manifests", "openb", "workload", "trace")
-_WHAT_THERE_IS: Final = "a path, or one of manifests, openb (nodes, pods), workload and recording"
+_KEYS: Final = ("name", "manifests", "openb", "workload", OWN, "trace")
+_WHAT_THERE_IS: Final = "a path, or one of manifests, openb (nodes, pods), workload, reader and recording"
 _KEPT: Final = 2
 """The number of clusters that a process keeps. In a grid, the runs of a cluster follow one another."""
 _PIECE: Final = 1 << 20
@@ -45,9 +54,9 @@ WHOLE: Final = Size()
 class ClusterSource:
     """The source of a cluster: manifests, OpenB tables, a workload of `kschedfw bench`, or a foreign trace.
 
-    `recording` is the kind and the path of a trace that another distribution reads. `window` is its wanted part, as
-    first and last time in seconds since 1970. `digest` is that of the files' content; empty until the files have been
-    read.
+    `recording` is the kind and the path of a trace that another distribution reads, or a function in a file. `window`
+    is its wanted part, as first and last time in seconds since 1970. `digest` is that of the files' content; empty
+    until the files have been read.
     """
 
     label: str
@@ -71,7 +80,10 @@ class ClusterSource:
         if self.trace:
             yield from (Path(self.trace, name) for name in (NODES_FILE, PODS_FILE))
         if self.recording is not None:
-            yield from files_of(Path(self.recording[1]))
+            kind, path = self.recording
+            if is_own_reader(kind):
+                yield Path(kind.rpartition(":")[0])
+            yield from files_of(Path(path))
 
     def digested(self) -> ClusterSource:
         """Return the source with the digest of its files.
@@ -96,7 +108,8 @@ class ClusterSource:
         found: dict[str, object] = {"label": self.label, "workload": self.workload, "digest": self.digest}
         if self.recording is not None:
             times = [time if math.isfinite(time) else None for time in self.window]
-            found |= {"recording": self.recording[0], "window": times}
+            # The reader's file is in the digest; where it is makes no difference.
+            found |= {"recording": Path(self.recording[0]).name, "window": times}
         return found
 
 
@@ -124,8 +137,9 @@ def read_source(given: object, folder: Path) -> ClusterSource:
     if len(kinds) != 1:
         raise SweepError(f"expected {_WHAT_THERE_IS}; found {' and '.join(kinds) or 'none of them'}")
     kind = kinds[0]
-    if kind not in traces and any(key in given for key in WINDOW):
-        raise SweepError.at("from" if "from" in given else "to", f"is for {' and '.join(traces)}, not {kind}")
+    if kind not in (*traces, OWN) and any(key in given for key in WINDOW):
+        whose = " and ".join((*traces, OWN))
+        raise SweepError.at("from" if "from" in given else "to", f"is for {whose}, not {kind}")
     found = _READERS[kind](given, folder) if kind in _READERS else _trace(kind, given, folder)
     name = given.get("name", found.label)
     if not isinstance(name, str) or not name:
@@ -165,10 +179,27 @@ def _trace(kind: str, given: Mapping[str, object], folder: Path) -> ClusterSourc
     return ClusterSource(str(given[kind]), recording=(kind, path), window=read_window(given))
 
 
+def _own(given: Mapping[str, object], folder: Path) -> ClusterSource:
+    where = given[OWN]
+    if not isinstance(where, str) or not is_own_reader(where):
+        raise SweepError.at(OWN, f"expected FILE.py:FUNCTION, found {shown(where)}")
+    file, _, function = where.rpartition(":")
+    (file,) = _within(OWN, file, folder)
+    if "trace" not in given:
+        raise SweepError.at("trace", f"expected the path that {where} reads")
+    (path,) = _within("trace", given["trace"], folder)
+    with inside(OWN):
+        own_reader(f"{file}:{function}")
+    return ClusterSource(
+        str(given["trace"]), recording=(f"{file}:{function}", path), window=read_window(given)
+    )
+
+
 _READERS: Final[Mapping[str, Callable[[Mapping[str, object], Path], ClusterSource]]] = {
     "manifests": _manifests,
     "openb": _openb,
     "workload": _workload,
+    OWN: _own,
 }
 
 

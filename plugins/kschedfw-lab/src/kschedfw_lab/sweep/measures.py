@@ -89,6 +89,7 @@ def _outcomes(run: Trialled) -> Iterator[tuple[str, float]]:
         "wait_seconds",
         (each.bound - each.arrived for each in report.decisions if each.bound is not None),
     )
+    yield from run.own.items()
 
 
 def _speed(run: Trialled) -> Iterator[tuple[str, float]]:

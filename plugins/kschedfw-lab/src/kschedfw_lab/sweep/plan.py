@@ -11,6 +11,7 @@ import attrs
 
 from kschedfw import InMemoryCluster, KschedfwError, Node
 from kschedfw.simulator import Arrivals
+from kschedfw_lab.compare.own_metrics import METRICS
 from kschedfw_lab.sweep.configurations import DEFAULT_CONFIGURATION, Configuration, runnable
 from kschedfw_lab.sweep.constraints import Cell, Constraint
 from kschedfw_lab.sweep.design import Design, Point
@@ -112,7 +113,9 @@ class _Planner:
             prices=self._prices,
             points=self._points,
             draw=Draw(str(draw)) if (draw := point.get("draw")) else None,
-            distributions=tuple(sorted({self._own, *runnable(configuration).distributions})),
+            distributions=tuple(
+                sorted({self._own, *runnable(configuration).distributions, *METRICS.distributions()})
+            ),
         ).keyed()
 
     def _configuration(self, factors: Mapping[str, Factor], point: Point) -> Configuration:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import attrs
@@ -43,23 +48,84 @@ TraceReader = Callable[[Path, float, float], Trace]
 TRACES: Final = Extensions[Any](GROUP, "trace", object, {"recording": "kschedfw-replay"})
 
 
+OWN: Final = "reader"
+"""The field of a trace that a function in a file reads, without a distribution: `readers.py:read`."""
+
+
 def kinds_of_traces() -> list[str]:
     """Return the names of all known kinds of traces, installed or not."""
     return sorted({*TRACES.names(), *TRACES.homes})
 
 
 def read_trace(kind: str, path: Path, since: float, until: float) -> Trace:
-    """Read what is between two times of a trace.
+    """Read what is between two times of a trace. `kind` is a distribution's, or a function as `FILE.py:FUNCTION`.
 
     Raises:
-        SweepError: no installed distribution reads this kind, or the trace can't be read.
+        SweepError: no installed distribution reads this kind, there is no such function, or the trace can't be read.
     """
+    if is_own_reader(kind):
+        return own_reader(kind)(path, since, until)
     try:
         reader: TraceReader = TRACES.load(kind)
         with TRACES.calling(kind):
             return reader(path, since, until)
     except (KschedfwError, OSError) as error:
         raise SweepError(one_line(error)) from None
+
+
+def is_own_reader(kind: str) -> bool:
+    return ".py:" in kind
+
+
+def own_reader(where: str) -> TraceReader:
+    """Return a reader from a function in a file, given as `FILE.py:FUNCTION`. A file is imported once for each content.
+
+    Errors of the function are raised as SweepError; what it returns must be a `Trace`.
+
+    Raises:
+        SweepError: the file can't be imported, or has no such function.
+    """
+    file, _, name = where.rpartition(":")
+    try:
+        content = Path(file).read_bytes()
+    except OSError as error:
+        raise SweepError(one_line(error)) from None
+    module = _imported(file, hashlib.sha256(content).hexdigest())
+    function = getattr(module, name, None)
+    if not callable(function):
+        known = sorted(
+            key
+            for key, value in vars(module).items()
+            if callable(value) and value.__module__ == module.__name__
+        )
+        raise SweepError(f"{where}: {file} has no function {name!r}; there is {', '.join(known) or 'none'}")
+
+    def read(path: Path, since: float, until: float) -> Trace:
+        try:
+            trace = function(path, since, until)
+        except Exception as error:
+            raise SweepError(f"{where}: {one_line(error)}") from error
+        if not isinstance(trace, Trace):
+            raise SweepError(f"{where}: expected a Trace of kschedfw_lab, found {type(trace).__name__}")
+        return trace
+
+    return read
+
+
+@cache
+def _imported(file: str, digest: str) -> ModuleType:
+    # A name that no other module has: two sweeps may have a readers.py each, and one may be changed and run again.
+    name = f"kschedfw_trace_{digest}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise SweepError(f"{file}: expected a Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise SweepError(f"{file}: {one_line(error)}") from error
+    return module
 
 
 def files_of(path: Path) -> Iterator[Path]:
@@ -84,7 +150,7 @@ def read_window(given: Mapping[str, object]) -> tuple[float, float]:
 
 
 def trace_workload(
-    kind: str,
+    kind: str | TraceReader,
     path: Path | str,
     *,
     since: float = -math.inf,
@@ -96,7 +162,7 @@ def trace_workload(
     Pass `arrivals=Arrivals()` to the environment, so that pods come and go at their own times.
 
     Args:
-        kind: the kind of the trace, such as `recording`, which kschedfw-replay reads.
+        kind: the kind of the trace, such as `recording`, which kschedfw-replay reads; or a function that reads it.
         path: the path of the trace.
         since: the window's begin, in seconds since 1970.
         until: the window's end.
@@ -107,7 +173,12 @@ def trace_workload(
         ValueError: `draw` has another value.
     """
     way = None if draw is None else Draw(draw)
-    objects = read_trace(kind, Path(path), since, until).objects
+    trace = (
+        read_trace(kind, Path(path), since, until)
+        if isinstance(kind, str)
+        else kind(Path(path), since, until)
+    )
+    objects = trace.objects
     return lambda seed: objects if way is None else drawn(objects, way, seed)
 
 
