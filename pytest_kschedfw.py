@@ -258,9 +258,9 @@ def kschedfw_registry(_kschedfw_options: _Options) -> Registry:
             registry.register(plugin, replace=True)
     if not _kschedfw_options.entry_points:
         for name in registry.names():
-            if not (registry.distribution(name) or "kschedfw ").startswith(
-                "kschedfw "
-            ):  # None: a class of the test's
+            distribution = registry.distribution(name)
+            # None: a class of the test's. DynamicResources of kschedfw-devices belongs to the default profile.
+            if distribution is not None and not distribution.startswith(("kschedfw ", "kschedfw-devices ")):
                 registry.block(name)
     return registry
 

@@ -29,10 +29,8 @@ COMMANDS: Final = {
 }
 """What fills the tables, by the name that `make figures ONLY=NAME` takes."""
 MEASURED: Final = (
-    *(
-        f"kschedfw/{each}"
-        for each in ("api", "cel", "cluster", "config", "framework", "plugins", "scheduler")
-    ),
+    *(f"kschedfw/{each}" for each in ("api", "cluster", "config", "framework", "plugins", "scheduler")),
+    "plugins/kschedfw-devices/src/kschedfw_devices",
     "plugins/kschedfw-lab/src/kschedfw_lab/bench",
 )
 """The code whose speed the figures are. Commands, pages and explanations aren't run by `kschedfw bench`'s pods."""

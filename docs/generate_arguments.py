@@ -27,7 +27,7 @@ installed plugin.
 
 def arguments_reference() -> str:
     """The text of docs/arguments.md."""
-    homes = ("kschedfw ", "kschedfw-legacy ")
+    homes = ("kschedfw ", "kschedfw-devices ", "kschedfw-legacy ")
     ours = [plugin for plugin in summaries(Registry()) if plugin.distribution.startswith(homes)]
     sections = (line for plugin in ours if plugin.arguments for line in _section(plugin))
     without = ", ".join(f"`{plugin.name}`" for plugin in ours if not plugin.arguments)

@@ -20,8 +20,9 @@ from kschedfw.api.known_fields import FILE
 from kschedfw.config import default_profile
 from kschedfw.framework.gates import FEATURE_GATES, FeatureGate
 from kschedfw.framework.hookspecs import HOOKS
+from kschedfw.framework.plugin import PROJECT
 from kschedfw.framework.runtime.hooks import hooks_of
-from kschedfw.framework.runtime.registry import Registry
+from kschedfw.framework.runtime.registry import FALLBACK, Registry
 
 OUTPUT = Path(__file__).parent / "modelled.md"
 
@@ -191,9 +192,9 @@ def plugin_rows() -> Iterator[tuple[str, Mark, str, str]]:
 
 
 def in_tree_plugins() -> list[str]:
-    """The names of the plugins that kschedfw itself offers, sorted."""
-    offered = distribution("kschedfw").entry_points.select(group="kschedfw")
-    return sorted(each.name for each in offered)
+    """The names of the plugins that kschedfw itself offers or stands in for, sorted."""
+    offered = distribution("kschedfw").entry_points
+    return sorted(each.name for group in (PROJECT, FALLBACK) for each in offered.select(group=group))
 
 
 Known = Mapping[str, Mapping[str, str]]

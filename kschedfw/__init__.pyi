@@ -18,7 +18,6 @@ from .api.quantity import Quantity as Quantity
 from .api.requests import QosClass as QosClass
 from .api.requests import pod_qos_class as pod_qos_class
 from .api.resource import Resource as Resource
-from .cluster import ClaimController as ClaimController
 from .cluster import InMemoryCluster as InMemoryCluster
 from .cluster import VolumeController as VolumeController
 from .config import ConfigurationError as ConfigurationError
@@ -30,11 +29,14 @@ from .framework.clock import SystemClock as SystemClock
 from .framework.clock import VirtualClock as VirtualClock
 from .framework.clock import format_duration as format_duration
 from .framework.cluster_client import ClusterClient as ClusterClient
+from .framework.cluster_client import record_event as record_event
 from .framework.cluster_client import retry_on_conflict as retry_on_conflict
 from .framework.cycle_state import CycleState as CycleState
 from .framework.cycle_state import StateKey as StateKey
 from .framework.cycle_state import StateKeyError as StateKeyError
 from .framework.cycle_state import activate_pods as activate_pods
+from .framework.devices import DeviceBackedResources as DeviceBackedResources
+from .framework.devices import DeviceClasses as DeviceClasses
 from .framework.diagnosis import FitError as FitError
 from .framework.diagnosis import NodeToStatus as NodeToStatus
 from .framework.diagnosis import NoNodesAvailableError as NoNodesAvailableError
@@ -107,6 +109,7 @@ from .framework.results import Verdicts as Verdicts
 from .framework.results import not_left_over as not_left_over
 from .framework.runtime.args import ArgsError as ArgsError
 from .framework.runtime.calls import Evaluation as Evaluation
+from .framework.runtime.engine.columns import Column as Column
 from .framework.runtime.engine.plugins import PluginMemo as PluginMemo
 from .framework.runtime.engine.totals import Totals as Totals
 from .framework.runtime.framework import Framework as Framework

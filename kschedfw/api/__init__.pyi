@@ -40,6 +40,7 @@ from .custom import CustomKind as CustomKind
 from .custom import CustomObject as CustomObject
 from .custom import CustomResource as CustomResource
 from .defaults import BUILT_IN_PRIORITIES as BUILT_IN_PRIORITIES
+from .devices import IMPLICIT_RESOURCE_PREFIX as IMPLICIT_RESOURCE_PREFIX
 from .devices import CapacityPolicy as CapacityPolicy
 from .devices import CapacityRange as CapacityRange
 from .devices import CELSelector as CELSelector
@@ -152,6 +153,11 @@ from .requests import pod_requests as pod_requests
 from .requests import spec_limits as spec_limits
 from .requests import spec_requests as spec_requests
 from .resource import Resource as Resource
+from .resource_claims import CLAIM_FINALIZER as CLAIM_FINALIZER
+from .resource_claims import EXTENDED_RESOURCE_ANNOTATION as EXTENDED_RESOURCE_ANNOTATION
+from .resource_claims import MAX_CLAIM_DEVICES as MAX_CLAIM_DEVICES
+from .resource_claims import MAX_RESERVATIONS as MAX_RESERVATIONS
+from .resource_claims import POD_CLAIM_ANNOTATION as POD_CLAIM_ANNOTATION
 from .resource_claims import AllocatedDeviceStatus as AllocatedDeviceStatus
 from .resource_claims import AllocationResult as AllocationResult
 from .resource_claims import CapacityRequirements as CapacityRequirements

@@ -13,7 +13,7 @@ from kschedfw.api.documents import (
     yaml_parts,
     yaml_problem,
 )
-from kschedfw.api.field_errors import at, first_of, join, printable, shown
+from kschedfw.api.field_errors import at, first_of, join, printable, quoted, shown
 from kschedfw.api.files import UnreadableError, content_of, lines_of, open_file
 from kschedfw.api.json_stream import is_too_deep
 from kschedfw.api.names import subdomain_problems
@@ -48,6 +48,7 @@ __all__ = [
     "parse_selector",
     "plural_of",
     "printable",
+    "quoted",
     "read_at_most",
     "read_custom_object",
     "read_duration",

@@ -19,14 +19,16 @@ from kschedfw.api.quantity import Quantity, quantities
 from kschedfw.api.records import frozen
 from kschedfw.api.selectors import NodeSelector
 
-MAX_RESULTS: Final = 32
+MAX_CLAIM_DEVICES: Final = 32
 """The most devices that a claim can have."""
 MAX_RESERVATIONS: Final = 256
 """The most pods that a claim can be reserved for."""
-FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+CLAIM_FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim while it has devices."""
 EXTENDED_RESOURCE_ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
 """Marks a claim that the scheduler has made for a pod's extended resources."""
+POD_CLAIM_ANNOTATION: Final = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a ResourceClaim that names the pod's claim for which it was made."""
 
 
 class DeviceAllocationMode(StrEnum):

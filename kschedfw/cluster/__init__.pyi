@@ -1,4 +1,5 @@
-from .claim_controller import ClaimController as ClaimController
+from .controllers import Controller as Controller
+from .controllers import start_controllers as start_controllers
 from .errors import AlreadyExistsError as AlreadyExistsError
 from .errors import ClusterError as ClusterError
 from .errors import ConflictError as ConflictError

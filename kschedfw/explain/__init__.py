@@ -28,7 +28,7 @@ from kschedfw.explain.steps import (
     ScoreStep,
     Victim,
 )
-from kschedfw.framework.diagnosis import Evidence, GivesEvidence, code_of_plugin
+from kschedfw.framework.diagnosis import Evidence, EvidenceValue, GivesEvidence, code_of_plugin
 
 __all__ = [
     "CAUSES",
@@ -39,6 +39,7 @@ __all__ = [
     "Cause",
     "Code",
     "Evidence",
+    "EvidenceValue",
     "Explaining",
     "ExplainingScheduler",
     "Explanation",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property
 from random import Random
 from typing import Protocol, TypeVar
 
@@ -13,6 +14,7 @@ from kschedfw.api.records import define
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import ClusterClient
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.devices import DeviceBackedResources, device_backed_resources
 from kschedfw.framework.eviction import Evictor, PendingEvictions, Preemptor
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD
@@ -171,6 +173,17 @@ class Handle:
             self.evictions,
             self.activate,
         )
+
+    @cached_property
+    def devices(self) -> DeviceBackedResources:
+        """The extended resources that devices provide (kube-scheduler `SharedDRAManager`).
+
+        Looked up when first asked for: a cluster whose pods request no extended resources loads nothing for devices.
+
+        Raises:
+            ExtensionError: the installed support for devices can't be loaded.
+        """
+        return device_backed_resources(self.cluster)
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move these pods to the active ones, even if they wait for other events or back off.

@@ -1,3 +1,4 @@
+from ._assume_cache import AssumeCache as AssumeCache
 from ._hints import queue_if as queue_if
 from ._migration import AZURE_DISK as AZURE_DISK
 from ._migration import CINDER as CINDER
@@ -5,14 +6,20 @@ from ._migration import EBS as EBS
 from ._migration import GCE_PD as GCE_PD
 from ._migration import MIGRATED_PLUGINS as MIGRATED_PLUGINS
 from ._migration import InTreePlugin as InTreePlugin
+from ._node_terms import any_mask as any_mask
+from ._node_terms import any_matches as any_matches
+from ._node_terms import usable_terms as usable_terms
+from ._normalize import normalized as normalized
 from ._resources import ResourceSpec as ResourceSpec
 from ._resources import ScoredResource as ScoredResource
+from ._resources import amount_columns as amount_columns
 from ._resources import duplicate_errors as duplicate_errors
 from ._resources import resources_or_default as resources_or_default
 from ._resources import valid_score as valid_score
 from ._storage import ClaimNotFoundError as ClaimNotFoundError
 from ._storage import VolumeError as VolumeError
 from ._storage import claim_of as claim_of
+from .dynamic_resources import DynamicResourcesArgs as DynamicResourcesArgs
 from .node_resources_fit.args import MAX_UTILIZATION as MAX_UTILIZATION
 from .node_resources_fit.args import RequestedToCapacityRatio as RequestedToCapacityRatio
 from .node_resources_fit.args import UtilizationShapePoint as UtilizationShapePoint

@@ -10,10 +10,17 @@ from functools import cached_property
 
 import attrs
 
-from kschedfw import FrozenDict, IntArray, NodeInfo, NodeTable, Pod, Resource
+from kschedfw import (
+    DeviceBackedResources,
+    FrozenDict,
+    IntArray,
+    NodeInfo,
+    NodeTable,
+    Pod,
+    Resource,
+)
+from kschedfw.framework.devices import DeviceAmounts
 from kschedfw.plugins._resources import Plan, ScoredResource, amount_columns
-from kschedfw.plugins.dynamic_resources.manager import DeviceManager
-from kschedfw.plugins.dynamic_resources.usage import Usage
 
 
 class DeviceBacked:
@@ -22,15 +29,15 @@ class DeviceBacked:
     A node that has such a resource as an allocatable amount provides the amount instead of devices.
     """
 
-    def __init__(self, resources: Sequence[str], manager: DeviceManager) -> None:
+    def __init__(self, resources: Sequence[str], devices: DeviceBackedResources) -> None:
         self._resources = frozenset(resources)
-        self._manager = manager
+        self._devices = devices
 
     @classmethod
-    def of(cls, pod: Pod, manager: DeviceManager) -> DeviceBacked | None:
+    def of(cls, pod: Pod, devices: DeviceBackedResources) -> DeviceBacked | None:
         """Return the device-backed resources of the pod at this time; None if there are none."""
-        resources = manager.resources_of(pod)
-        return cls(resources, manager) if resources else None
+        resources = devices.requested_by(pod)
+        return cls(resources, devices) if resources else None
 
     def without(self, demand: Resource, info: NodeInfo) -> Resource:
         """Return the demand without the resources that DynamicResources has to provide on the node."""
@@ -64,9 +71,9 @@ class DeviceBacked:
         allocatable, used = resource.on_node(info)
         if allocatable or resource.name not in self._resources:
             return allocatable, used
-        return self._manager.amounts(resource.name, info.node, self._usage)
+        return self._amounts(resource.name, info.node)
 
     @cached_property
-    def _usage(self) -> Usage:
+    def _amounts(self) -> DeviceAmounts:
         # Read once for a pod, so that all nodes are compared by the same usage.
-        return self._manager.claims.usage()
+        return self._devices.amounts()

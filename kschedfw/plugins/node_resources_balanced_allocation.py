@@ -40,7 +40,6 @@ from kschedfw.plugins._resources import (
     rows_to_score,
     valid_score,
 )
-from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 
 Fractions = npt.NDArray[np.float64]
 
@@ -79,18 +78,17 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._resources = ScoredResources(args.resources, non_zero=False)
-        self._devices = DeviceManager.of(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
         requests = pod.requests
-        if requests.amounts.scalar_resources and self._devices.resources_of(pod):
+        if requests.amounts.scalar_resources and self.handle.devices.requested_by(pod):
             # Unsigned: device-backed resources depend on other objects than the node.
             return None
         return self._resources.requests_of(requests)
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         amounts = pod.requests.amounts
-        return None if amounts.scalar_resources and self._devices.resources_of(pod) else amounts
+        return None if amounts.scalar_resources and self.handle.devices.requested_by(pod) else amounts
 
     @property
     def amounts_rule(self) -> AmountsRule | None:
@@ -154,7 +152,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         """Write the pod's extended resources that devices may provide, if one of them counts for the score."""
         if not pod.requests.amounts.scalar_resources:
             return
-        backed = DeviceBacked.of(pod, self._devices)
+        backed = DeviceBacked.of(pod, self.handle.devices)
         if backed is not None and backed.counts_for(plan):
             state.write(_BACKED, backed)
 

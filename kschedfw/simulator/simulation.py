@@ -11,7 +11,7 @@ from kschedfw.api.admission import RefusedPod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.words import counted
-from kschedfw.cluster import ClaimController, Cluster, InMemoryCluster, VolumeController, missing_objects
+from kschedfw.cluster import Cluster, Controller, InMemoryCluster, missing_objects, start_controllers
 from kschedfw.config import SchedulerConfiguration, default_profile
 from kschedfw.explain import Explaining, ExplainingScheduler, gated
 from kschedfw.framework.extender import Extender
@@ -166,13 +166,10 @@ class Simulation:
             self._notes += tuple(arrivals.notes(self._found.pending))
         if isinstance(cluster, InMemoryCluster):
             self._comings.plan_ends()
-        self._controllers: Sequence[VolumeController | ClaimController] = ()
+        self._controllers: Sequence[Controller] = ()
         # They watch before the scheduler does: what they make of a change is there when the scheduler hears of it.
         if isinstance(cluster, InMemoryCluster):
-            self._controllers = (
-                VolumeController(cluster, provision_observed=provision_observed),
-                ClaimController(cluster),
-            )
+            self._controllers = start_controllers(cluster, provision_observed=provision_observed)
         chance = Random(seed)
         self._tally = PluginTally()
         self.ledger = Ledger(cluster, self._time, self._comings.note_bound, self._comings.has_ended)

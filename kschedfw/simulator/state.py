@@ -12,12 +12,11 @@ import attrs
 
 from kschedfw.api.node import PRICE, Node
 from kschedfw.api.pod import Pod
-from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION
+from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION, POD_CLAIM_ANNOTATION
 from kschedfw.api.storage import DEFAULT_CLASS_ANNOTATIONS
 from kschedfw.api.volume_matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, SELECTED_NODE
 from kschedfw.api.words import with_article
 from kschedfw.cluster import Cluster, InMemoryCluster
-from kschedfw.cluster.claim_controller import POD_CLAIM
 from kschedfw.cluster.freeing import MIRROR_ANNOTATION
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.simulator.arrivals import (
@@ -36,7 +35,7 @@ from kschedfw.simulator.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
 ANNOTATIONS: Final = frozenset(
     {
         *(SELECTED_NODE, BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, *DEFAULT_CLASS_ANNOTATIONS),
-        *(MIRROR_ANNOTATION, POD_CLAIM, EXTENDED_RESOURCE_ANNOTATION, PRICE),
+        *(MIRROR_ANNOTATION, POD_CLAIM_ANNOTATION, EXTENDED_RESOURCE_ANNOTATION, PRICE),
         *(DURATION, LIFETIME, OPENB_CREATION, OPENB_SCHEDULED, OPENB_DELETION),
         *(GPU_COUNT, GPU_MILLI, GPU_MODEL),
     }

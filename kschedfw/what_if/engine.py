@@ -14,7 +14,7 @@ import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
-from kschedfw.cluster import ClaimController, RevertibleCluster, VolumeController
+from kschedfw.cluster import RevertibleCluster, start_controllers
 from kschedfw.explain import ExplainingScheduler, Explanation, GroupStep, gated
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
@@ -74,8 +74,7 @@ class Engine:
         # An algorithm of its own, whose searches don't move the node where the scheduler's next search begins.
         self._probe = GenericScheduler(scheduler.cache, scheduler.snapshot, random=chance, exhaustive=True)
         self._explainer = ExplainingScheduler(scheduler.algorithm, beyond=True)
-        volumes = VolumeController(cluster, provision_observed=False)
-        self._controllers = volumes, ClaimController(cluster)
+        self._controllers = start_controllers(cluster, provision_observed=False)
         # What the controllers made of the objects as they were given belongs to the state that no transaction undoes.
         cluster.forget_log()
         for framework in scheduler.frameworks.values():

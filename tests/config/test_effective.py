@@ -6,7 +6,7 @@ import json
 
 from kschedfw.config.effective import effective, plain
 from kschedfw.config.extenders import ExtenderConfig, ExtenderTLSConfig
-from kschedfw.plugins.dynamic_resources import DynamicResourcesArgs
+from kschedfw.plugins import DynamicResourcesArgs
 from kschedfw.plugins.node_resources_fit import NodeResourcesFitArgs
 from tests.config.documents import document, loaded, one_profile
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kschedfw import ConfigurationError, FieldError, Plugin, hookimpl
 from kschedfw.config import FeatureGates, parse_configuration
 from kschedfw.config.extenders import ExtenderConfig
-from kschedfw.plugins.dynamic_resources import DynamicResourcesArgs
+from kschedfw.plugins import DynamicResourcesArgs
 from kschedfw.plugins.node_resources_fit import NodeResourcesFitArgs
 from kschedfw.plugins.volume_binding import VolumeBindingArgs
 from tests.config.documents import document, loaded, one_profile, plugin_with_hooks, refused

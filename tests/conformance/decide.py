@@ -7,6 +7,7 @@ from functools import lru_cache
 from random import Random
 
 import attrs
+from kschedfw_devices.dynamic_resources import DynamicResources
 
 from kschedfw.api import Node, Pod, object_from_manifest, pod_from_manifest
 from kschedfw.cluster import InMemoryCluster
@@ -26,7 +27,7 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
-from kschedfw.plugins.dynamic_resources import DynamicResources
+from kschedfw.plugins.dynamic_resources import WithoutDynamicResources
 from kschedfw.plugins.volume_binding.binder import VolumeReservation
 from kschedfw.plugins.volume_binding.plugin import RESERVATION
 from kschedfw.scheduler.cache import Cache
@@ -253,13 +254,12 @@ class PodRun:
         # Only the plan: evictions would change the cluster for later pods of the scenario.
         statuses: dict[str, Status] = {}
         claims: Json = {}
-        if devices.plugin_of(self.framework) is not None:
+        # The plugin of kschedfw-devices, or its stand-in.
+        plugin = self.framework.plugins.get(DynamicResources.name)
+        if isinstance(plugin, DynamicResources | WithoutDynamicResources):
+            statuses[plugin.name] = plugin.post_filter_status(state, pod, diagnosis.node_to_status)
             planned = devices.freeing(self.framework, state, diagnosis.node_to_status)
-            if planned is None:
-                statuses[DynamicResources.name] = Status.from_error("not found")
-            else:
-                statuses[DynamicResources.name] = Status.unschedulable(planned.message)
-                claims = devices.freed_claims(planned)
+            claims = {} if planned is None else devices.freed_claims(planned)
         plan = None
         preemption = self.framework.plugins.get(DefaultPreemption.name)
         if isinstance(preemption, DefaultPreemption) and all(each.is_rejected for each in statuses.values()):

@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Mapping, Sequence
 
 import attrs
+from kschedfw_devices.dynamic_resources.binding import ClaimBindingError
+from kschedfw_devices.dynamic_resources.decision import Freeing, PodDevices
+from kschedfw_devices.dynamic_resources.plugin import DEVICES, RESERVATION, DynamicResources
+from kschedfw_devices.dynamic_resources.requests import allocation_result
 
 from kschedfw import CycleState, Framework, NodeInfo, NodeToStatus, Pod
 from kschedfw.api.convert import unstructure
 from kschedfw.api.resource_claims import AllocationResult
-from kschedfw.plugins.dynamic_resources.binding import ClaimBindingError
-from kschedfw.plugins.dynamic_resources.decision import Freeing, PodDevices
-from kschedfw.plugins.dynamic_resources.plugin import DEVICES, RESERVATION, DynamicResources
-from kschedfw.plugins.dynamic_resources.requests import allocation_result
 from tests.conformance.scenario import Json
 
 _ANY_SHARE = "*"

@@ -9,9 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-
-from kschedfw.api import Quantity
-from kschedfw.cel import (
+from kschedfw_devices.cel import (
     COST_LIMIT,
     AttributeValue,
     Budget,
@@ -20,6 +18,8 @@ from kschedfw.cel import (
     Version,
     compile_selector,
 )
+
+from kschedfw.api import Quantity
 
 DATA = Path(__file__).parent / "data" / "selectors" / "cel.jsonl.gz"
 SELECTORS, EVALUATIONS = 500, 2499  # so that the file can't quietly shrink

@@ -6,11 +6,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from kschedfw_devices.cel import STEPS_PER_SECOND, Budget, DeviceInput, compile_selector
+from kschedfw_devices.dynamic_resources import answers
 
-from kschedfw.cel import STEPS_PER_SECOND, Budget
-from kschedfw.plugins.dynamic_resources import answers
 from tests.hostile.devices import COMMANDS, cluster
 from tests.hostile.trial import command
+from tests.steps import assert_linear
 
 pytestmark = pytest.mark.slow
 
@@ -40,3 +41,12 @@ def test_no_command_takes_more_steps_than_a_few_searches_may(
         command([each.replace("FILE", str(file)) for each in arguments])
         assert taken
         assert sum(taken) < MOST_STEPS, f"{arguments[0]}: {sum(taken):,.0f} steps"
+
+
+@pytest.mark.parametrize("made", ["map(i, i)", "transformMap(i, v, v)"])
+def test_large_maps_and_lists_in_selectors_take_linear_time(made: str) -> None:
+    def check(size: int) -> None:
+        selector = compile_selector(f"lists.range({size}).{made}.size() == {size}")
+        assert selector.matches(DeviceInput("gpu.example.com", {}, {}), Budget())
+
+    assert_linear(lambda: check(20_000), lambda: check(40_000))

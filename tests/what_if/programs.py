@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 import attrs
+import device_world as devices
 from hypothesis import strategies as st
 
 from kschedfw import Node, Pod, Transaction, WhatIf, make_node, make_pod
 from kschedfw.api import Named
 from kschedfw.testing import strategies
 from kschedfw.what_if import Schedule
-from tests.plugins import devices, storage
+from tests.plugins import storage
 
 _UID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 

@@ -27,6 +27,8 @@ HookGuard: TypeAlias = Callable[[str, str, Callable[..., object]], Callable[...,
 
 REPLACING = f"{PROJECT}.replace"
 """The entry-point group of plugins that take the place of one of the same name in the group `kschedfw`."""
+FALLBACK: Final = f"{PROJECT}.fallback"
+"""The entry-point group of plugins that stand in for one of the same name while no distribution offers it."""
 
 
 class _Manager(pluggy.PluginManager):
@@ -49,7 +51,8 @@ class Registry:
 
     A name belongs to one plugin. Another plugin of this name must say that it replaces the first: an in-process plugin
     by `register(…, replace=True)`, an installed one by its entry point, in the group `kschedfw.replace` instead of
-    `kschedfw`. Without that it is an error that names both.
+    `kschedfw`. Without that it is an error that names both. A plugin in the group `kschedfw.fallback` is loaded as long
+    as no distribution offers its name in the other two.
 
     A `guard` gets the name of a hook, of a plugin, and the hook itself, and returns what is called in its place by the
     frameworks of this registry. Without one, hooks are called as they are.
@@ -119,7 +122,7 @@ class Registry:
 
     def replaced(self, name: str) -> Sequence[str]:
         """Return the distributions (name and version) whose plugin of this name was replaced by another."""
-        offers = self._entry_points.get(name, [])
+        offers = [offer for offer in self._entry_points.get(name, []) if offer.group != FALLBACK]
         if self._manager.has_plugin(name) and name not in self._imported:
             plugin = self._class(name)
             return [_distribution(offer) or "?" for offer in offers if not _is_imported_as(plugin, offer)]
@@ -208,15 +211,18 @@ class Registry:
 
 def _installed() -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = defaultdict(list)
-    # Once for both groups: it reads the metadata of all distributions.
-    for entry_point in entry_points_of((PROJECT, REPLACING)):
+    # Once for all groups: it reads the metadata of all distributions.
+    for entry_point in entry_points_of((PROJECT, REPLACING, FALLBACK)):
         found[entry_point.name].append(entry_point)
     return dict(found)
 
 
 def _foremost(offers: Sequence[EntryPoint]) -> Sequence[EntryPoint]:
-    """Return the offers in the group `kschedfw.replace` if there are any; else all."""
-    return [offer for offer in offers if offer.group == REPLACING] or offers
+    """Return the offers in the group `kschedfw.replace` if there are any; else those in `kschedfw`, else the rest."""
+    by_group = (
+        [offer for offer in offers if offer.group == group] for group in (REPLACING, PROJECT, FALLBACK)
+    )
+    return next(filter(None, by_group), ())
 
 
 def _is_imported_as(plugin: object, offer: EntryPoint) -> bool:

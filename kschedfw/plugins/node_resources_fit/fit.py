@@ -29,8 +29,7 @@ from kschedfw import (
     Verdicts,
     hookimpl,
 )
-from kschedfw.api import DeviceClass
-from kschedfw.api.devices import IMPLICIT_RESOURCE_PREFIX
+from kschedfw.api import IMPLICIT_RESOURCE_PREFIX, DeviceClass
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._device_backed import DeviceBacked
 from kschedfw.plugins._hints import queue_if, takes_a_place
@@ -42,7 +41,6 @@ from kschedfw.plugins._resources import (
     rows_to_score,
     valid_score,
 )
-from kschedfw.plugins.dynamic_resources.manager import DeviceManager
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategyType
 from kschedfw.plugins.node_resources_fit.scoring import most_allocated, scorers_of
 from kschedfw.plugins.node_resources_fit.shortage import fits, shortages, verdict, verdicts, without_ignored
@@ -78,34 +76,36 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         )
         is_of_both = weighs_equally and self._resources.are_cpu_and_memory
         self._rule = _RULES.get(strategy.type) if is_of_both else None
-        self._devices = DeviceManager.of(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
         requests = pod.requests
-        if requests.amounts.scalar_resources and self._devices.resources_of(pod):
+        if requests.amounts.scalar_resources and self.handle.devices.requested_by(pod):
             # Unsigned: device-backed resources depend on other objects than the node.
             return None
         return requests
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         amounts = pod.requests.amounts
-        return None if amounts.scalar_resources and self._devices.resources_of(pod) else amounts
+        return None if amounts.scalar_resources and self.handle.devices.requested_by(pod) else amounts
 
     @property
     def amounts_rule(self) -> AmountsRule | None:
         return None if any(self._ignored) else self._rule
 
     @hookimpl
-    def pre_filter(self, state: CycleState, pod: Pod) -> None:
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
         requests = pod.requests
         demand = requests.demand
         if demand.scalar_resources and any(self._ignored):
             demand = without_ignored(demand, *self._ignored)
         state.write(_DEMAND, demand)
         if requests.amounts.scalar_resources:
-            backed = DeviceBacked.of(pod, self._devices)
+            backed = DeviceBacked.of(pod, self.handle.devices)
             if backed is not None:
+                if missing := self.handle.devices.missing:
+                    return Status.unresolvable(missing)
                 state.write(_BACKED, backed)
+        return None
 
     @hookimpl
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
@@ -191,7 +191,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             return QueueingHint.SKIP
         demand, info = pod.requests.demand, NodeInfo.of(new)
         # DynamicResources has to provide what device classes back, so a node without it may do.
-        backed = DeviceBacked.of(pod, self._devices)
+        backed = DeviceBacked.of(pod, self.handle.devices)
         needed = demand if backed is None else backed.without(demand, info)
         if not fits(needed, info):
             return QueueingHint.SKIP

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 import attrs
+from device_world import allocation, devices, gpu_class, made, template
+from device_world import claim as device_claim
+from kschedfw_devices import ClaimController
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.builders import PodBuilder
@@ -13,12 +16,10 @@ from kschedfw.api.containers import Container
 from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.cluster import ClaimController, VolumeController
+from kschedfw.cluster import VolumeController
 from kschedfw.config import default_profile
 from kschedfw.framework.profile import Profile
 from kschedfw.testing.waking import Scene, Thing
-from tests.plugins.devices import allocation, devices, gpu_class, made, template
-from tests.plugins.devices import claim as device_claim
 from tests.plugins.storage import DRIVER, ZONE, claim, driver, room, storage_class, volume
 from tests.plugins.volume_objects import attachment, csi_node
 

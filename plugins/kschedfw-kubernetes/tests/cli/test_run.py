@@ -35,9 +35,9 @@ def test_starting_imports_nothing_of_simulations_devices_and_shared_clusters() -
     code = """
 import os, sys
 from kschedfw_kubernetes.serve.process import SchedulerProcess
-unneeded = ("kschedfw.simulator", "kschedfw.explain", "kschedfw.cel.", "kschedfw_kubernetes.cluster.claim")
+unneeded = ("kschedfw.simulator", "kschedfw.explain", "kschedfw_devices.cel.", "kschedfw_kubernetes.cluster.claim")
 def follow(self):
-    print([name for name in sys.modules if name.startswith(unneeded) and name != "kschedfw.cel.budget"])
+    print([name for name in sys.modules if name.startswith(unneeded) and name != "kschedfw_devices.cel.budget"])
     sys.stdout.flush()
     os._exit(0)
 SchedulerProcess._follow = follow

@@ -16,7 +16,7 @@ from kschedfw.api import node_from_manifest, object_from_manifest, pod_from_mani
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.api.resource_claims import FINALIZER, ResourceClaim, ResourceClaimStatus
+from kschedfw.api.resource_claims import CLAIM_FINALIZER, ResourceClaim, ResourceClaimStatus
 from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
 from kschedfw.api.volume_matching import SELECTED_NODE, annotated, bound_to_claim
 from kschedfw.cluster import AlreadyExistsError, ConflictError, NotFoundError
@@ -377,9 +377,9 @@ def test_a_claims_status_and_finalizer_are_written_and_taken_back(
     server: ApiServer, cluster: KubernetesCluster, allocated: tuple[ResourceClaim, ResourceClaimStatus]
 ) -> None:
     claim, status = allocated
-    guarded = attrs.evolve(claim.metadata, finalizers=(FINALIZER,))
+    guarded = attrs.evolve(claim.metadata, finalizers=(CLAIM_FINALIZER,))
     first = cluster.update(attrs.evolve(claim, metadata=guarded, status=status))
-    assert (first.metadata.finalizers, first.status) == ((FINALIZER,), status)
+    assert (first.metadata.finalizers, first.status) == ((CLAIM_FINALIZER,), status)
     assert in_server(server, first) == first
     free = attrs.evolve(first.metadata, finalizers=())
     last = cluster.update(attrs.evolve(first, metadata=free, status=ResourceClaimStatus()))

@@ -15,7 +15,6 @@ import attrs
 from kschedfw_lab.compare import Against, Ground, against
 
 from kschedfw import (
-    ClaimController,
     CycleState,
     Framework,
     FrozenDict,
@@ -27,9 +26,9 @@ from kschedfw import (
     Scheduler,
     ScheduleResult,
     VirtualClock,
-    VolumeController,
 )
 from kschedfw.api import (
+    POD_CLAIM_ANNOTATION,
     Named,
     ObjectMeta,
     PersistentVolume,
@@ -40,7 +39,7 @@ from kschedfw.api import (
     PodStatus,
     ResourceClaim,
 )
-from kschedfw.cluster import TOPOLOGY_LABELS, EventType, WatchEvent
+from kschedfw.cluster import TOPOLOGY_LABELS, EventType, WatchEvent, start_controllers
 from kschedfw.explain import ExplainingScheduler
 from kschedfw.scheduler import Setup, make_extenders
 from kschedfw_replay.replaying.fates import Fate, Fates
@@ -51,8 +50,6 @@ from kschedfw_replay.replaying.room import Room
 
 EXPLAINED: Final = 1000
 """The number of moved pods that are explained by default: an explanation takes as long as several decisions."""
-_POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of a ResourceClaim that a controller made for a pod."""
 _REST: Final = 1.0
 """Seconds of its lifetime that an evicted pod must have left to come back, since evicting takes time itself."""
 _NEW: Final = PodStatus()
@@ -218,7 +215,7 @@ class Replay:
         self._account = Account(first.at)
         self._room = None if self._make_room is None else self._make_room(first.at)
         self._scheduler = self._make_scheduler()
-        controllers = VolumeController(self._cluster), ClaimController(self._cluster)
+        controllers = start_controllers(self._cluster)
         stop = self._cluster.watch(self._see)
         try:
             groups = itertools.groupby(itertools.chain((first,), happenings), key=lambda each: each.at)
@@ -563,7 +560,7 @@ def _is_consequence(obj: Named) -> bool:
     """Return whether a controller has made a claim or volume because of a pod, as those of the replay do."""
     if isinstance(obj, PersistentVolume):
         return obj.spec.claim_ref is not None
-    return isinstance(obj, ResourceClaim) and _POD_CLAIM in obj.annotations
+    return isinstance(obj, ResourceClaim) and POD_CLAIM_ANNOTATION in obj.annotations
 
 
 def _reason(difference: Against | None) -> str:
