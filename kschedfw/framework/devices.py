@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-import attrs
-
 from kschedfw.api import IMPLICIT_RESOURCE_PREFIX, DeviceClass, Extensions, Node, Pod, how_to_install
+from kschedfw.api.records import frozen
 from kschedfw.framework.cluster_client import ClusterClient
 
 DeviceAmounts: TypeAlias = Callable[[str, Node], tuple[int, int]]
@@ -122,7 +121,7 @@ def _is_newer(one: DeviceClass, other: DeviceClass) -> bool:
     return mine > theirs or (mine == theirs and one.name < other.name)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WithoutDevices:
     """Device-backed resources where no distribution allocates devices: they are known, and can't be had."""
 
