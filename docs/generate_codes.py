@@ -8,13 +8,24 @@ from pathlib import Path
 from typing import Final
 
 from kschedfw_advisor import codes
+from kschedfw_lab.compare.comparison import Change
+from kschedfw_lab.compare.why import Ground
 
 from kschedfw.explain import CAUSES, FINDINGS, GROUP_CAUSES, SCHEMA_VERSION, Code
+from kschedfw.simulator import Outcome
 
 PAGE: Final = Path(__file__).parent / "codes.md"
 SCHEMA: Final = Path(__file__).parent / "codes.schema.json"
 
-_PLAIN: Final = ("Outcomes", "Moves")
+_PLAIN: Final = (
+    "Outcomes of pending",
+    "Outcomes of fit",
+    "Outcomes of scale-up",
+    "Outcomes of drain",
+    "Outcomes of pods in a simulation",
+    "Moves",
+    "Grounds of compare",
+)
 """Tables of codes that stand by themselves, without parameters and text."""
 
 INTRODUCTION = """\
@@ -43,7 +54,18 @@ doesn't know. [The JSON schema](codes.schema.json) has the same tables.
 | `pending --lint` | `oddAmounts[].finding` | amounts that are hardly meant as they are written |
 | `explain` | `causes[]`, `findings[]`, `nodes[].evidence[]` | the same of one pod, and of each node |
 | `explain podgroup/…` | `cause` | why the group has no place, with the `causes` of its first member without a node |
+| `fit` | `pods[].outcome`, `podGroups[].outcome` | what came out for a pod or a group |
+| `fit` | `pods[].causes[]`, `podGroups[].next.groupCause` | what keeps the next replica or copy off nodes |
+| `fit` | `pods[].quota.finding` | why a quota allows no more |
+| `scale-up` | `outcome`, `best.refused[].causes[]` | what new nodes do; why a pod has no place with them either |
+| `scale-up` | `notCreated[].finding` | why pods aren't created |
+| `drain` | `outcome` | what came out for the nodes |
 | `drain` | `blocked[].finding`, `steps[].code` | why a pod can't be evicted; where it ends |
+| `drain` | `steps[].causes[]` | what keeps an evicted pod off other nodes |
+| `simulate` | `decisions[].outcome`, `decisions[].causes[]` | what came out for a pod; why it has no place at the end |
+| `compare` | `moves[].moves[].code` | how a pod fares differently |
+| `compare` | `moves[].moves[].before`, `after` | the decisions on it, as in `simulate` |
+| `compare` | `moves[].moves[].against.ground`, `evidence[]` | why a node wasn't chosen; the numbers of a refusal |
 | `what-if` | `moves[].code` | what becomes of each pod that fares differently |
 | `scale-down` | `kept` | why each node stays |
 
@@ -60,8 +82,14 @@ $ kschedfw pending cluster.yaml --json | jq '.groups[].kinds[] | {{workload, out
 def tables() -> Mapping[str, Mapping[str, Code]]:
     """Return the codes by the heading of their table."""
     return {
-        "Outcomes": codes.outcomes(),
-        "Moves": codes.moves(),
+        "Outcomes of pending": codes.outcomes(),
+        "Outcomes of fit": codes.fit_outcomes(),
+        "Outcomes of scale-up": codes.scale_up_outcomes(),
+        "Outcomes of drain": codes.drain_outcomes(),
+        "Outcomes of pods in a simulation": {each.value: Code(each.meaning) for each in Outcome},
+        # What both commands tell has one meaning.
+        "Moves": {**{each.code: Code(each.meaning) for each in Change}, **codes.moves()},
+        "Grounds of compare": {each.value: Code(each.meaning) for each in Ground},
         "Causes": CAUSES,
         "Causes of groups": GROUP_CAUSES,
         "Findings": {**FINDINGS, **codes.findings()},
@@ -88,21 +116,23 @@ def codes_page() -> str:
 
 def codes_schema() -> dict[str, object]:
     """The JSON schema of a coded object, with one definition for each kind of code."""
-    kinds = {
-        title.lower().replace(" ", "-"): table for title, table in tables().items() if title not in _PLAIN
-    }
+    kinds = {_name(title): table for title, table in tables().items() if title not in _PLAIN}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Coded objects in the JSON of kschedfw",
         "version": SCHEMA_VERSION,
         "$defs": {
-            **{title.lower(): {"enum": list(tables()[title])} for title in _PLAIN},
+            **{_name(title): {"enum": list(tables()[title])} for title in _PLAIN},
             **{
                 name: {"oneOf": [_coded(code, each) for code, each in table.items()]}
                 for name, table in kinds.items()
             },
         },
     }
+
+
+def _name(title: str) -> str:
+    return title.lower().replace(" ", "-")
 
 
 def _coded(code: str, each: Code) -> dict[str, object]:

@@ -180,6 +180,7 @@ def simulate(
             refused=loaded.refused,
             explaining=explaining,
             timeline=timeline,
+            causes=as_json,
         )
         failures = stack.enter_context(Failures())
         with progress_bar(enabled=not no_progress) as progress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -177,15 +177,27 @@ class DecisionRecord:
 
         If pre_filter rejected the pod, filters can't be called: it hasn't prepared what they need.
         """
-        refusal = self._pre_filter().refusal
-        # UNSCHEDULABLE lets the other pre_filters run, since preemption needs their state; so filters can be asked.
-        if self.searched is None and (refusal is None or refusal.code is not Code.UNSCHEDULABLE):
+        if not self._may_ask_filters():
             return
         # A plugin may write into the state, and the decision isn't over yet: so this is a copy.
         state = self.state.clone()
         self.beyond = ask_all_filters(self.framework, state, self.pod)
         if self.host is not None and self.totals is None and self.feasible is not None:
             self.scores_beyond = self._scored_beyond(score_nodes, state, self.feasible)
+
+    def go_beyond_on(self, names: Collection[str]) -> None:
+        """Call every filter for these nodes, except the chosen one and nodes that the snapshot lacks."""
+        table = self.framework.handle.snapshot.table
+        rows = sorted(table.rows[name] for name in names if name != self.host and name in table.rows)
+        if rows and self._may_ask_filters():
+            nodes = NodeSelection(table, np.array(rows, dtype=np.int64))
+            self.beyond = ask_all_filters(self.framework, self.state.clone(), self.pod, nodes)
+
+    def _may_ask_filters(self) -> bool:
+        """Tell whether the state of the pre_filters is there, so that filters can be called."""
+        refusal = self._pre_filter().refusal
+        # UNSCHEDULABLE lets the other pre_filters run, since preemption needs their state; so filters can be asked.
+        return self.searched is not None or (refusal is not None and refusal.code is Code.UNSCHEDULABLE)
 
     def _scored_beyond(
         self, score_nodes: ScoreNodes, state: CycleState, feasible: NodeSelection

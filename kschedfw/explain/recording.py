@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 
 from kschedfw.api.errors import KschedfwError
@@ -37,12 +37,14 @@ class Explaining:
     """The attempts to explain, and the function that takes the explanations, in the order of the attempts.
 
     Only pods for which `wanted` is true are explained. With `beyond`, every filter is called for every node, which
-    the decision doesn't need.
+    the decision doesn't need. `beyond_on` has the names of the only nodes for which that is done for a pod; other
+    nodes than the chosen one are meant, and nothing is done if there are none.
     """
 
     take: Callable[[Explanation], None]
     wanted: Callable[[Pod], bool] = _every
     beyond: bool = False
+    beyond_on: Callable[[Pod], Collection[str]] | None = None
 
 
 class ExplainingScheduler:
@@ -53,15 +55,22 @@ class ExplainingScheduler:
     snapshot. `explain` gives the decision that would be made on a pod now, and changes nothing.
 
     Pods for which `wanted` is false are scheduled without an explanation. With `beyond`, plugins are called more
-    often than decisions need: all filters for all nodes, and score plugins even if only one node is feasible.
+    often than decisions need: all filters for all nodes, and score plugins even if only one node is feasible. For
+    `beyond_on` see `Explaining`.
     """
 
     def __init__(
-        self, scheduler: GenericScheduler, *, wanted: Callable[[Pod], bool] = _every, beyond: bool = False
+        self,
+        scheduler: GenericScheduler,
+        *,
+        wanted: Callable[[Pod], bool] = _every,
+        beyond: bool = False,
+        beyond_on: Callable[[Pod], Collection[str]] | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._wanted = wanted
         self._beyond = beyond
+        self._beyond_on = beyond_on
         self._latest: DecisionRecord | None = None
         self._attempts: Counter[str] = Counter()
         self._orders: dict[Framework, ProfileOrder] = {}
@@ -133,6 +142,8 @@ class ExplainingScheduler:
             # Now, while the snapshot and the state are those of the decision; also if it failed.
             if self._beyond:
                 record.go_beyond(self._scheduler.score_nodes)
+            elif self._beyond_on is not None:
+                record.go_beyond_on(self._beyond_on(record.pod))
 
 
 class NoProfileError(KschedfwError):

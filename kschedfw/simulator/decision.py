@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.pod import Pod
+from kschedfw.explain import Cause
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.scheduler.failure import REASON_UNSCHEDULABLE
 from kschedfw.scheduler.queue.protocol import Place
@@ -27,6 +29,21 @@ class Outcome(StrEnum):
     GATED = "gated"
     FAILED = "failed"
 
+    @property
+    def meaning(self) -> str:
+        """Return what it says of the pod."""
+        return _MEANINGS[self]
+
+
+_MEANINGS: Final = {
+    Outcome.PLACED: "the pod has a node",
+    Outcome.PREEMPTED: "the pod had a node, and was evicted for another pod",
+    Outcome.DELETED: "somebody deleted the pod",
+    Outcome.UNSCHEDULABLE: "the pod fits on no node; `causes` say why",
+    Outcome.GATED: "a plugin keeps the pod from being tried, such as for its scheduling gates",
+    Outcome.FAILED: "a plugin failed, or binding was refused",
+}
+
 
 @attrs.frozen
 class Decision:
@@ -36,7 +53,8 @@ class Decision:
     scheduling cycles; `evaluated` and `feasible` are numbers of nodes in the last one. `message` is
     kube-scheduler's message for a pod that wasn't placed. `reasons` are its parts, with the number of nodes for
     each (0 for a reason that isn't about single nodes). `arrived` and `bound` are times in virtual seconds
-    since the start.
+    since the start. `causes` are the requirements that keep an unschedulable pod off nodes at the end, the decisive
+    ones first, if they were asked for.
     """
 
     pod: str
@@ -49,6 +67,7 @@ class Decision:
     reasons: Mapping[str, int] = EMPTY
     arrived: float = 0.0
     bound: float | None = None
+    causes: tuple[Cause, ...] = ()
 
     @property
     def preempted(self) -> bool:
@@ -74,6 +93,7 @@ class Decision:
             "feasible": self.feasible,
             "arrivedAt": self.arrived,
             "boundAt": self.bound,
+            "causes": [cause.to_json() for cause in self.causes],
         }
 
 

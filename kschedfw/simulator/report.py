@@ -13,6 +13,7 @@ from kschedfw.api.admission import RefusedPod
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.api.words import counted
 from kschedfw.cluster import MissingObject
+from kschedfw.explain import SCHEMA_VERSION
 from kschedfw.framework.metrics import PluginSeries
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.simulator.decision import Decision, Outcome
@@ -194,6 +195,7 @@ class Report:
     def to_json(self) -> dict[str, object]:
         """Return the report in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
         return {
+            "schemaVersion": SCHEMA_VERSION,
             "profile": self.profile,
             "seed": self.seed,
             "startTime": datetime.fromtimestamp(self.start, UTC).isoformat(),

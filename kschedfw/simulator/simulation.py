@@ -32,6 +32,7 @@ from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import HostSelector
 from kschedfw.simulator.arguments import check_attempt_time, check_types, setup_of
 from kschedfw.simulator.arrivals import Arrivals
+from kschedfw.simulator.causes import with_causes
 from kschedfw.simulator.decision import Decision, DecisionMaker, Outcome
 from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm, RecordingGroups
@@ -130,6 +131,7 @@ class Simulation:
         algorithm: Callable[[GenericScheduler], Algorithm] | None = None,
         feature_gates: FeatureGates = DEFAULT_GATES,
         provision_observed: bool = True,
+        causes: bool = False,
     ) -> None:
         check_types(cluster, profiles, arrivals, seed)
         check_attempt_time(attempt_time)
@@ -196,12 +198,16 @@ class Simulation:
         assert isinstance(generic, GenericScheduler)
         self._past = timeline
         self._explaining = explaining
+        self._seeks_causes, self._generic = causes, generic
         self._explainer: ExplainingScheduler | None = None
         groups: GroupObserver | None = None
         decider: Algorithm = generic
         if explaining is not None:
             decider = self._explainer = ExplainingScheduler(
-                generic, wanted=explaining.wanted, beyond=explaining.beyond
+                generic,
+                wanted=explaining.wanted,
+                beyond=explaining.beyond,
+                beyond_on=explaining.beyond_on,
             )
             groups = self._explainer.groups(explaining.take)
         if self.scheduler.group_cycle is not None:
@@ -259,6 +265,9 @@ class Simulation:
         self.decisions = maker.of_all(self._found.pending)
         self._explain_gated()
         if not interrupted:
+            if self._seeks_causes:
+                frameworks = self.scheduler.frameworks
+                self.decisions = [*with_causes(self.decisions, self.cluster, frameworks, self._generic)]
             self._notes += tuple(self._notes_on_the_end())
         if progress is not None and not interrupted:
             progress(len(self._found.pending), len(self._found.pending))

@@ -165,6 +165,7 @@ def test_json_survives_a_round_trip() -> None:
             "feasible": 1,
             "arrivedAt": 0.0,
             "boundAt": 3.0,
+            "causes": [],
         }
     ]
     assert (document["attempts"], document["preemptions"], document["victims"]) == (5, 1, 2)

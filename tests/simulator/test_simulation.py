@@ -707,3 +707,37 @@ def test_pods_that_are_being_deleted_end_at_their_time_and_make_room() -> None:
     assert cluster.get(Pod, old.key) is None
     (decision,) = simulation.decisions
     assert (decision.pod, decision.place, decision.bound) == ("default/new", "n", 60.0)
+
+
+class TestCauses:
+    def test_of_an_unschedulable_pod_are_asked_for_at_the_end(self) -> None:
+        small = make_node("n1").capacity(cpu=2, pods=10).build()
+        large = make_pod("large").requests(cpu=3).build()
+        report = Simulation(InMemoryCluster([small, large]), causes=True).run()
+        (decision,) = report.decisions
+        (cause,) = decision.causes
+        assert (decision.outcome, cause.code, cause.decisive) == (
+            Outcome.UNSCHEDULABLE,
+            "insufficient-resource",
+            True,
+        )
+        assert dict(cause.evidence.values)["short"] == 1000
+        assert decision.to_json()["causes"] == [cause.to_json()]
+
+    def test_are_none_of_a_pod_with_a_place_and_unless_they_are_asked_for(self) -> None:
+        small = make_node("n1").capacity(cpu=2, pods=10).build()
+        fits, large = make_pod("fits").requests(cpu=1).build(), make_pod("large").requests(cpu=3).build()
+        asked = Simulation(InMemoryCluster([small, fits, large]), causes=True).run()
+        assert {each.pod: len(each.causes) for each in asked.decisions} == {
+            "default/fits": 0,
+            "default/large": 1,
+        }
+        not_asked = Simulation(InMemoryCluster([small, fits, large])).run()
+        assert not any(each.causes for each in not_asked.decisions)
+
+    def test_do_not_change_what_is_decided(self) -> None:
+        nodes = [make_node(f"n{number}").capacity(cpu=2, pods=10).build() for number in range(3)]
+        pods = [make_pod(f"p{number}").requests(cpu=1 + number % 3).build() for number in range(9)]
+        with_causes = Simulation(InMemoryCluster([*nodes, *pods]), causes=True).run().decisions
+        plain = Simulation(InMemoryCluster([*nodes, *pods])).run().decisions
+        assert [attrs.evolve(each, causes=()) for each in with_causes] == list(plain)

@@ -293,3 +293,12 @@ def test_a_fresh_scheduler_carries_the_answer_out_without_a_pending_pod_and_with
     Replay(objects).carry_out(found)
     assert set(found.kept) == {each.name for each in drawn.nodes} - gone(found)
     assert all(found.kept.values()), "every node that stays has a reason"
+
+
+def test_money_is_a_bound_where_a_price_is_missing() -> None:
+    cheap, unknown = priced(node("cheap"), "3"), node("unknown").build()
+    with what_if(cheap, unknown, node("kept").build(), running("web-1", "kept")) as cluster:
+        found = plan_scale_down(cluster)
+    assert (found.gone, found.saved, found.cost) == (2, None, None)
+    assert (found.savings.at_least, found.savings.unpriced) == (Decimal(3), 1)
+    assert (found.price.at_least, found.price.unpriced) == (Decimal(3), 2)

@@ -315,3 +315,12 @@ def test_search_of_mixtures_knows_that_members_of_a_gang_need_each_other() -> No
     found = plan_of_gang(16, gang_of(0, gpu=15, cpu=1), *groups)
     assert found.search is not None
     assert (found.search.cost, found.search.bound) == (16.0, 16.0)
+
+
+def test_a_group_alone_has_no_nodes_of_another_group_s_minimum() -> None:
+    base = NodeGroup("base", node("base", cpu=1).build(), min=2, price=Decimal(5))
+    big = NodeGroup("big", node("big", cpu=8).build(), price=Decimal(1))
+    with what_if(node("n1", cpu=1).build(), make_pod("p").requests(cpu=3).build()) as cluster:
+        found = plan_scale_up(cluster, [base, big])
+    assert (found.alone["big"].counts, found.alone["big"].price) == ({"big": 1}, Decimal(1))
+    assert found.best.counts == {"base": 2, "big": 1}

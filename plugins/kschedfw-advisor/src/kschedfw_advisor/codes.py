@@ -8,6 +8,8 @@ from typing import Final
 
 from kschedfw.explain import Code
 from kschedfw_advisor.changes import Change
+from kschedfw_advisor.cli.fit_output import FitOutcome
+from kschedfw_advisor.cli.scale_up_output import ScaleUpOutcome
 from kschedfw_advisor.drain_plan import Move
 from kschedfw_advisor.explore.outcome import MOVES
 from kschedfw_advisor.pending import KindOutcome
@@ -125,6 +127,24 @@ def _kinds(above: type[Change]) -> Iterator[type[Change]]:
 def moves() -> Mapping[str, Code]:
     """Return what becomes of pods when changes are made."""
     return {change.replace(" ", "-"): Code(f"the pod {told}") for change, (told, _) in MOVES.items()}
+
+
+def drain_outcomes() -> Mapping[str, Code]:
+    """Return the outcomes of `drain`."""
+    return {
+        "drained": Code("the nodes can be drained, and all their pods find another place"),
+        "pods-in-the-way": Code("a pod can't be evicted, finds no place, or would be lost"),
+    }
+
+
+def fit_outcomes() -> Mapping[str, Code]:
+    """Return the outcomes of `fit`."""
+    return {outcome.value: Code(outcome.meaning) for outcome in FitOutcome}
+
+
+def scale_up_outcomes() -> Mapping[str, Code]:
+    """Return the outcomes of `scale-up`."""
+    return {outcome.value: Code(outcome.meaning) for outcome in ScaleUpOutcome}
 
 
 def outcomes() -> Mapping[str, Code]:

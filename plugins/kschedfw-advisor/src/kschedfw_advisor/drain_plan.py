@@ -59,6 +59,11 @@ class Step:
     message: str = ""
 
     @property
+    def is_refused(self) -> bool:
+        """Tell whether the pod is pending in the end."""
+        return self.move in (Move.NO_PLACE, Move.DISPLACED)
+
+    @property
     def trouble(self) -> str:
         """Return why the pod is in the way; empty if it moves."""
         return str(self.finding)

@@ -76,9 +76,23 @@ class Uncreated:
 
     @property
     def finding(self) -> Finding:
-        """Return the reason with its code: that of the admission plugin which refuses, as far as the text tells."""
-        code = next((code for words, code in _REFUSALS if words in self.reason), "pod-refused")
-        return Finding.of(code, "{reason}", reason=self.reason, workload=str(self.workload), pods=self.pods)
+        """Return the reason with its code."""
+        return refusal_finding(self.reason, workload=str(self.workload), pods=self.pods)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the workload, its pods and the reason in types that `json.dumps` knows."""
+        return {
+            "workload": str(self.workload),
+            "pods": self.pods,
+            "reason": self.reason,
+            "finding": self.finding.to_json(),
+        }
+
+
+def refusal_finding(reason: str, **more: str | int) -> Finding:
+    """Return the API server's reason with the code of the admission plugin which refuses, as far as the text tells."""
+    code = next((code for words, code in _REFUSALS if words in reason), "pod-refused")
+    return Finding.of(code, "{reason}", reason=reason, **more)
 
 
 def allowances(

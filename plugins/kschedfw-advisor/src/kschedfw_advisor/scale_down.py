@@ -52,29 +52,59 @@ class Reason:
 
 
 @attrs.frozen
+class Price:
+    """The price of several nodes: `at_least`, the sum of the known prices, and how many nodes have none.
+
+    Nodes without a price cost something, too, so the sum is a bound unless all have one.
+    """
+
+    at_least: Decimal
+    unpriced: int = 0
+
+    @property
+    def exact(self) -> Decimal | None:
+        """Return the price; None if that of a node is missing."""
+        return None if self.unpriced else self.at_least
+
+    def less(self, amount: Decimal) -> Price:
+        """Return the price without an amount that has to be paid for it."""
+        return attrs.evolve(self, at_least=self.at_least - amount)
+
+
+@attrs.frozen
 class Removal:
     """Nodes that are drained together and then removed.
 
-    `added` is the node that comes first, of the group `group`; empty if none is needed. `saved` is what the nodes cost
-    less what `added` costs; None where one of them has no price.
+    `added` is the node that comes first, of the group `group`; empty if none is needed. `savings` are what the nodes
+    cost less what `added` costs.
     """
 
     drain: DrainPlan
-    saved: Decimal | None
+    savings: Price
     group: str = ""
     added: str = ""
+
+    @property
+    def saved(self) -> Decimal | None:
+        """Return the savings; None where one of the nodes has no price."""
+        return self.savings.exact
 
 
 @attrs.frozen
 class ScaleDown:
     """The nodes that can go, one removal after the other, and the nodes that stay, each with the reasons.
 
-    `cost` is what all nodes cost before; None unless all have prices.
+    `price` is what all nodes cost before.
     """
 
     removals: tuple[Removal, ...]
     kept: Mapping[str, tuple[Reason, ...]]
-    cost: Decimal | None
+    price: Price
+
+    @property
+    def cost(self) -> Decimal | None:
+        """Return what all nodes cost before; None unless all have prices."""
+        return self.price.exact
 
     @property
     def gone(self) -> int:
@@ -89,8 +119,13 @@ class ScaleDown:
     @property
     def saved(self) -> Decimal | None:
         """Return the savings of all removals; None if prices are missing."""
-        saved = [each.saved for each in self.removals]
-        return None if None in saved else sum((each for each in saved if each is not None), Decimal(0))
+        return self.savings.exact
+
+    @property
+    def savings(self) -> Price:
+        """Return the savings of all removals, at least."""
+        each = [removal.savings for removal in self.removals]
+        return Price(sum((one.at_least for one in each), Decimal(0)), sum(one.unpriced for one in each))
 
 
 def plan_scale_down(
@@ -143,10 +178,10 @@ class _Planner:
         """Return the original nodes that haven't been removed."""
         return [name for name in self._nodes if self._what_if.cluster.get(Node, name) is not None]
 
-    def _price(self, names: Sequence[str]) -> Decimal | None:
-        """Return the total price of the nodes; None unless all have a price."""
+    def _price(self, names: Sequence[str]) -> Price:
+        """Return the total price of the nodes."""
         prices = [price for name in names if (price := self._prices[name]) is not None]
-        return sum(prices, Decimal(0)) if len(prices) == len(names) else None
+        return Price(sum(prices, Decimal(0)), len(names) - len(prices))
 
     def _tell(self, label: str, done: int, total: int) -> None:
         if self._progress is not None:
@@ -192,7 +227,8 @@ class _Planner:
         removal = self._remove(trial, names or self._largest_set(trial, self._dearest(trial)))
         if removal is None or removal.saved is None or removal.saved <= _cost(group):
             return None
-        return attrs.evolve(removal, saved=removal.saved - _cost(group), group=group.name, added=node.name)
+        savings = removal.savings.less(_cost(group))
+        return attrs.evolve(removal, savings=savings, group=group.name, added=node.name)
 
     def _remove(self, trial: Transaction, names: Sequence[str]) -> Removal | None:
         """Drain the nodes and delete them; None, and no change, if that can't be done without harm."""

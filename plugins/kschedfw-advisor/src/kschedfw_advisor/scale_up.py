@@ -10,13 +10,15 @@ from typing import Final
 
 import attrs
 
-from kschedfw import Node, Pod, Transaction, WhatIf
+from kschedfw import FrozenDict, Node, Pod, Transaction, WhatIf
 from kschedfw.api import PODS, node_allocatable
+from kschedfw.explain import Cause
 from kschedfw.what_if import Placed, Refused
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.mixtures import Kind, Programme, Supply, is_installed
 from kschedfw_advisor.new_nodes import add_nodes, daemons_of
 from kschedfw_advisor.node_groups import NodeGroup
+from kschedfw_advisor.refusal_causes import causes_by_pod
 from kschedfw_advisor.settling import settle
 from kschedfw_advisor.workloads import likeness
 
@@ -36,6 +38,8 @@ class Purchase:
     price: Decimal | None
     placed: tuple[Placed, ...] = ()
     refused: tuple[Refused, ...] = ()
+    causes: Mapping[str, tuple[Cause, ...]] = FrozenDict()
+    """The causes that keep refused pods off nodes, by pod; only of the best purchase (`causes_by_pod`)."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -69,8 +73,8 @@ class ScaleUp:
     """The answer: the best purchase, and the purchase of each group alone.
 
     `placed_without` are the pods that get a place without a new node, `waiting` the others. `alone` has a purchase for
-    each group, by name, and `room` how many nodes each can have more. `search` is None where mixtures weren't searched:
-    less than two groups help, or the extra `optimal` isn't installed.
+    each group, by name, as if there were no other one, and `room` how many nodes each can have more. `search` is None
+    where mixtures weren't searched: less than two groups help, or the extra `optimal` isn't installed.
     """
 
     placed_without: tuple[Placed, ...]
@@ -121,20 +125,22 @@ class _Planner:
             before = settle(self._what_if, trial, self._what_if.pending, progress=scheduling)
             waiting = [each.pod for each in before.refused]
             least = self._try(trial, self._least, waiting)
-            alone = {}
+            offers = {}
             for number, name in enumerate(self._groups):
                 self._tell(f"group {name}", number, len(self._groups))
-                alone[name] = self._fewest(trial, least, name, waiting)
+                offers[name] = self._fewest(trial, least, name, waiting)
             self._tell("mixtures", len(self._groups), len(self._groups))
-            # The plan of each group alone is also the first step of the mixture, so it isn't made again.
-            plans = [*alone.values(), self._topped_up(trial, least, waiting, alone)]
+            # What each group adds to the minimum of all is also the first step of the mixture, so it isn't made again.
+            plans = [*offers.values(), self._topped_up(trial, least, waiting, offers)]
+            alone = {name: self._alone(trial, offer, name, waiting) for name, offer in offers.items()}
             if plans[-1].refused and len(self._groups) > 1:
                 plans.append(self._jointly(trial, plans[-1], waiting))
             best = self._trimmed(trial, min(plans, key=self._order), waiting)
             search = None
-            helpful = sum(bool(each.placed) for each in alone.values())
+            helpful = sum(bool(each.placed) for each in offers.values())
             if is_installed() and (helpful > 1 or len(best.counts) > 1):
                 best, search = self._searched(trial, waiting, best, plans)
+            best = self._with_causes(trial, best, waiting)
             return ScaleUp(before.placed, before.refused, best, alone, self._room, search)
 
     def _tell(self, label: str, done: int, total: int) -> None:
@@ -164,16 +170,36 @@ class _Planner:
         found = tried[smallest_count(place, most)]
         return found if len(found.placed) > len(now.placed) else now
 
+    def _alone(self, trial: Transaction, offer: Purchase, name: str, waiting: Sequence[Pod]) -> Purchase:
+        """Return what the group does by itself, without the nodes that other groups have at least."""
+        if not any(count for other, count in self._least.items() if other != name):
+            return offer
+        own = self._try(trial, {name: self._least[name]}, waiting)
+        return self._fewest(trial, own, name, waiting)
+
+    def _with_causes(self, trial: Transaction, best: Purchase, waiting: Sequence[Pod]) -> Purchase:
+        """Return the purchase with the causes that keep the pods that it leaves without a place off nodes."""
+        if not best.refused:
+            return best
+        with trial.transaction() as nested:
+            self._add_all(nested, best.counts)
+            refused = settle(self._what_if, nested, waiting).refused
+            return attrs.evolve(best, causes=causes_by_pod(nested, (each.pod for each in refused)))
+
     def _try(self, trial: Transaction, counts: Mapping[str, int], waiting: Sequence[Pod]) -> Purchase:
         with trial.transaction() as nested:
-            # In the order of the groups, however the counts came about: which of equal nodes is drawn depends on it.
-            nodes = {
-                name: frozenset(node.name for node in self._add(nested, name, counts[name]))
-                for name in self._groups
-                if counts.get(name)
-            }
+            nodes = self._add_all(nested, counts)
             settled = settle(self._what_if, nested, waiting)
         return Purchase(nodes, self._price(counts), settled.placed, settled.refused)
+
+    def _add_all(self, nested: Transaction, counts: Mapping[str, int]) -> Mapping[str, Collection[str]]:
+        """Add so many nodes of each group, and return their names by group."""
+        # In the order of the groups, however the counts came about: which of equal nodes is drawn depends on it.
+        return {
+            name: frozenset(node.name for node in self._add(nested, name, counts[name]))
+            for name in self._groups
+            if counts.get(name)
+        }
 
     def _add(self, nested: Transaction, name: str, count: int) -> Sequence[Node]:
         return add_nodes(nested, self._groups[name].template, count, self._daemons)

@@ -11,7 +11,7 @@ import attrs
 
 from kschedfw import Node, ObjectMeta, Pod, Transaction
 from kschedfw.api import PodGroup, PodSchedulingGroup, group_key
-from kschedfw.explain import GroupStep
+from kschedfw.explain import Cause, GroupStep, cause_of_group, causes_of
 from kschedfw.what_if import Outcome, Placed, Progress, Refused, Replicas, Schedule, Waiting
 from kschedfw_advisor.workloads import group_of
 
@@ -67,24 +67,33 @@ class NextCopy:
     would_run: int
     domain: str
     without_place: tuple[WithoutPlace, ...]
+    cause: Mapping[str, object] | None = None
+    """The cause of the group, for programs (`cause_of_group`)."""
 
     @classmethod
     def of(cls, outcome: Schedule, explained: GroupStep) -> NextCopy:
         """Return the copy with this outcome; kube-scheduler's own messages are those of the first placement tried."""
-        would_run, nearest = len(outcome.placed), explained.nearest
+        would_run, nearest, cause = len(outcome.placed), explained.nearest, cause_of_group(explained)
         if nearest is None or not nearest.refused:
             refused = (*outcome.refused, *(each.in_vain() for each in outcome.waiting))
             nowhere = [each for each in refused if not each.node_name] or refused
-            return cls(would_run, "", tuple(WithoutPlace(each.pod, each.message) for each in nowhere))
+            return cls(would_run, "", tuple(WithoutPlace(each.pod, each.message) for each in nowhere), cause)
         outcomes: tuple[Outcome, ...] = (*outcome.placed, *outcome.waiting, *outcome.refused)
         pods = {each.pod.key: each.pod for each in outcomes}
         without = tuple(WithoutPlace(pods[each.pod], each.message) for each in nearest.refused)
-        return cls(would_run, nearest.name, without)
+        return cls(would_run, nearest.name, without, cause)
 
     @property
     def message(self) -> str:
         """The message that most of the members without a place have."""
         return Counter(each.message for each in self.without_place).most_common(1)[0][0]
+
+
+@attrs.frozen(eq=False)
+class ReplicasOf(Replicas):
+    """The replicas of a pod that fit, and the causes that keep the next one off nodes, the decisive ones first."""
+
+    causes: tuple[Cause, ...] = ()
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -115,11 +124,11 @@ class Copies:
 
 
 Wanted: TypeAlias = Pod | GroupTemplate
-Fit: TypeAlias = Replicas | Copies
+Fit: TypeAlias = ReplicasOf | Copies
 
 
 @overload
-def fit(trial: Transaction, wanted: Pod, at_most: int, progress: Progress | None = None) -> Replicas: ...
+def fit(trial: Transaction, wanted: Pod, at_most: int, progress: Progress | None = None) -> ReplicasOf: ...
 @overload
 def fit(
     trial: Transaction, wanted: GroupTemplate, at_most: int, progress: Progress | None = None
@@ -187,12 +196,16 @@ class _Replicas:
         self._fitting += (*more.placed, *more.waiting)
         self._refusal = more.refusal
 
-    def as_it_stands(self) -> Replicas:
+    def as_it_stands(self) -> ReplicasOf:
         """The replicas that fit, divided by whether they wait now: what some of them waited for may have come."""
         now = {each.pod.key: each for each in self._trial.waiting}
         placed = [Placed(each.pod, each.node_name) for each in self._fitting if each.pod.key not in now]
         waiting = tuple(now[each.pod.key] for each in self._fitting if each.pod.key in now)
-        return Replicas(tuple(placed), self._refusal, waiting)
+        return ReplicasOf(tuple(placed), self._refusal, waiting, self._causes())
+
+    def _causes(self) -> tuple[Cause, ...]:
+        """Return what keeps the next replica off nodes now."""
+        return () if self._refusal is None else causes_of(self._trial.explain(self._refusal.pod))
 
 
 class _Copies:

@@ -123,6 +123,7 @@ def test_several_nodes_and_json(kschedfw_command: Command, cluster: Path) -> Non
             "outcome": "moves",
             "code": "pod-moves",
             "message": "",
+            "causes": [],
         }
         for name in "ab"
     ]

@@ -65,10 +65,18 @@ class TestAnswers:
 
     def test_as_json(self, kschedfw_command: Command, cluster_dir: Path, web: Path) -> None:
         document = kschedfw_command("fit", cluster_dir, "--pod", web, "--json").json
+        (cause,) = document["pods"][0].pop("causes")
+        assert (cause["code"], cause["closestNode"], cause["decisive"]) == (
+            "insufficient-resource",
+            "n2",
+            True,
+        )
+        assert cause["parameters"]["short"] == 200
         assert document["pods"] == [
             {
                 "pod": "default/web",
                 "replicas": 8,
+                "outcome": "fits",
                 "byNode": {"n1": 5, "n2": 3},
                 "stoppedBy": "0/2 nodes are available: 2 Insufficient cpu.",
                 "quota": None,
@@ -406,6 +414,9 @@ class TestGroups:
         assert (group["podGroup"], group["members"], group["copies"]) == ("default/train", 3, 2)
         assert (sum(group["byNode"].values()), group["byDomain"]) == (6, {"a": 1, "b": 1})
         assert group["stoppedBy"] == "0/2 nodes are available: 2 Insufficient cpu."
+        cause = group["next"].pop("groupCause")
+        assert (cause["code"], cause["parameters"]["nearest"]) == ("group-members", "a")
+        assert group["outcome"] == "fits"
         assert group["next"] == {
             "wouldRun": 0,
             "nearest": "a",

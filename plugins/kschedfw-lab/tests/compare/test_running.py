@@ -44,6 +44,21 @@ class TestMoves:
         assert (move.baseline_against.node, move.baseline_against.chosen) == ("n1", "n2")
         assert str(move.baseline_against).endswith("most by NodeResourcesFit: 75×1 to 50×1")
 
+    def test_the_refusal_of_a_node_has_its_evidence_and_a_pod_without_a_place_its_causes(self) -> None:
+        # Spread, the two small pods leave no node with 4 CPUs; packed, they do.
+        cluster = InMemoryCluster([node("n1"), node("n2"), pod("a"), pod("b"), pod("c", cpu=4)])
+        comparison = compare(cluster, [packing(), spreading()], causes=True)
+        lost = next(move for move in comparison.moves[0].moves if move.pod == "default/c").to_json()
+        assert lost["code"] == "no-longer-placed"
+        against, after = lost["against"], lost["after"]
+        assert isinstance(against, dict)
+        assert isinstance(after, dict)
+        (evidence,) = against["evidence"]
+        assert (against["ground"], evidence["code"]) == ("refused", "insufficient-resource")
+        assert (evidence["parameters"]["resource"], evidence["parameters"]["short"]) == ("cpu", 1000)
+        (cause,) = after["causes"]
+        assert (cause["code"], cause["nodes"]) == ("insufficient-resource", 2)
+
     def test_a_pod_that_finds_its_place_taken(self) -> None:
         # Spread, the two small pods leave no node with 4 CPUs; packed, they do.
         first, second = pod("a", cpu=1), pod("b", cpu=1)

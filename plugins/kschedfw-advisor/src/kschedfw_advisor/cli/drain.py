@@ -36,6 +36,7 @@ from kschedfw_advisor.cli.what_if_input import (
     schedule_pending,
 )
 from kschedfw_advisor.drain_plan import emptydir_data, plan_drain
+from kschedfw_advisor.refusal_causes import causes_by_pod
 
 DRAIN_HELP = """Show whether nodes can be drained: where their pods go, in which order, and what stands in the way.
 
@@ -109,8 +110,10 @@ def drain(
                     None if progress is None else partial(progress, "draining"),
                     held_back=(lambda _: None) if delete_emptydir_data else emptydir_data,
                 )
+                refused = (each.pod for each in plan.steps if each.is_refused)
+                causes = causes_by_pod(trial, refused) if as_json else {}
         if as_json:
-            print(json.dumps(to_json(plan, asked.background), indent=2, ensure_ascii=False))
+            print(json.dumps(to_json(plan, asked.background, causes), indent=2, ensure_ascii=False))
         else:
             print_drain(plan, asked.background)
     if not plan.succeeds:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
-from kschedfw.explain import SCHEMA_VERSION
+from kschedfw.explain import SCHEMA_VERSION, Cause
 from kschedfw_advisor.cli.what_if_output import Background, by_text, pods_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
 from kschedfw_advisor.ending import ends_by
@@ -17,13 +18,20 @@ _NAMED = 10
 """The number of pods named for each reason why they are in the way; --json has all."""
 
 
-def to_json(plan: DrainPlan, background: Background) -> dict[str, object]:
+Causes: TypeAlias = Mapping[str, tuple[Cause, ...]]
+"""The causes that keep pods off nodes, by pod (`causes_by_pod`)."""
+
+_NONE: Final[Causes] = {}
+
+
+def to_json(plan: DrainPlan, background: Background, causes: Causes = _NONE) -> dict[str, object]:
     """The plan in types that `json.dumps` knows."""
     return {
         "schemaVersion": SCHEMA_VERSION,
         "nodes": list(plan.nodes),
         "succeeds": plan.succeeds,
-        "steps": steps_to_json(plan.steps),
+        "outcome": ("drained" if plan.succeeds else "pods-in-the-way"),
+        "steps": steps_to_json(plan.steps, causes),
         "blocked": [
             {
                 "pod": each.pod.key,
@@ -39,7 +47,7 @@ def to_json(plan: DrainPlan, background: Background) -> dict[str, object]:
     }
 
 
-def steps_to_json(steps: Sequence[Step]) -> list[dict[str, object]]:
+def steps_to_json(steps: Sequence[Step], causes: Causes = _NONE) -> list[dict[str, object]]:
     """Return the end of each pod in types that `json.dumps` knows."""
     return [
         {
@@ -50,6 +58,7 @@ def steps_to_json(steps: Sequence[Step]) -> list[dict[str, object]]:
             "outcome": step.move.value,
             "code": step.finding.code,
             "message": step.message,
+            "causes": [cause.to_json() for cause in causes.get(step.pod.key, ())],
         }
         for step in steps
     ]

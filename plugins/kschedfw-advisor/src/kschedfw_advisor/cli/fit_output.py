@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Final
 
 import attrs
 from rich.console import RenderableType
@@ -10,12 +12,32 @@ from rich.table import Table
 from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
-from kschedfw.what_if import Replicas
+from kschedfw.explain import SCHEMA_VERSION
 from kschedfw_advisor.amounts import amounts_text
 from kschedfw_advisor.cli.pod_templates import PodTemplate, Template
 from kschedfw_advisor.cli.what_if_output import Background, names_text, pods_text
-from kschedfw_advisor.quotas import Allowance
-from kschedfw_advisor.turns import Copies, Fit
+from kschedfw_advisor.quotas import Allowance, refusal_finding
+from kschedfw_advisor.turns import Copies, Fit, ReplicasOf
+
+
+class FitOutcome(StrEnum):
+    """What came out for a pod or a group."""
+
+    FITS = "fits"
+    FITS_NOT = "fits-not"
+    STOPPED = "stopped"
+
+    @property
+    def meaning(self) -> str:
+        """Return what it says of the pod or the group."""
+        return _MEANINGS[self]
+
+
+_MEANINGS: Final = {
+    FitOutcome.FITS: "so many fit, and no more",
+    FitOutcome.FITS_NOT: "none fits",
+    FitOutcome.STOPPED: "as many fit as were asked for; there may be room for more",
+}
 
 
 @attrs.frozen
@@ -41,6 +63,13 @@ class Fits:
         return "replicas" if isinstance(self.template, PodTemplate) else "copies"
 
     @property
+    def outcome(self) -> str:
+        """The code of what came out: `fits`, `fits-not`, or `stopped` where there may be room for more."""
+        if self.stopped_by is None:
+            return FitOutcome.STOPPED.value
+        return (FitOutcome.FITS if self.fit.count else FitOutcome.FITS_NOT).value
+
+    @property
     def topology_key(self) -> str:
         """The node label whose value the pods of a copy share; empty without such a constraint."""
         return "" if isinstance(self.template, PodTemplate) else self.template.group.topology_key
@@ -48,7 +77,7 @@ class Fits:
     @property
     def stopped_by(self) -> str | None:
         """Return the reason why no further one fits; None if there is none."""
-        stop = self.fit.refusal if isinstance(self.fit, Replicas) else self.fit.next
+        stop = self.fit.refusal if isinstance(self.fit, ReplicasOf) else self.fit.next
         return None if stop is None else stop.message
 
     def count_text(self, count: int) -> str:
@@ -56,10 +85,11 @@ class Fits:
 
     def to_json(self) -> dict[str, object]:
         fit = self.fit
-        found = {"byNode": dict(fit.by_node), "stoppedBy": self.stopped_by}
-        if isinstance(fit, Replicas):
+        found = {"outcome": self.outcome, "byNode": dict(fit.by_node), "stoppedBy": self.stopped_by}
+        if isinstance(fit, ReplicasOf):
             name = {"pod": self.template.name, "replicas": fit.count}
-            return {**name, **found, "quota": self._quota_json("replicas")}
+            causes = [cause.to_json() for cause in fit.causes]
+            return {**name, **found, "causes": causes, "quota": self._quota_json("replicas")}
         return {
             "podGroup": self.template.name,
             "members": len(self.template.pods),
@@ -72,7 +102,14 @@ class Fits:
 
     def _quota_json(self, unit: str) -> dict[str, object] | None:
         allowed = self.allowed
-        return None if allowed is None else {unit: allowed.count, "stoppedBy": allowed.refusal or None}
+        if allowed is None:
+            return None
+        finding = refusal_finding(allowed.refusal) if allowed.refusal else None
+        return {
+            unit: allowed.count,
+            "stoppedBy": allowed.refusal or None,
+            "finding": None if finding is None else finding.to_json(),
+        }
 
 
 def _next_json(copies: Copies) -> dict[str, object] | None:
@@ -81,6 +118,7 @@ def _next_json(copies: Copies) -> dict[str, object] | None:
     return {
         "wouldRun": copies.next.would_run,
         "nearest": copies.next.domain or None,
+        "groupCause": None if copies.next.cause is None else dict(copies.next.cause),
         "withoutPlace": [
             {"pod": each.pod.key, "message": each.message} for each in copies.next.without_place
         ],
@@ -99,9 +137,10 @@ class Answer:
 
     def to_json(self) -> dict[str, object]:
         return {
+            "schemaVersion": SCHEMA_VERSION,
             "nodes": self.nodes,
             "atMost": self.at_most,
-            "pods": [each.to_json() for each in self.alone if isinstance(each.fit, Replicas)],
+            "pods": [each.to_json() for each in self.alone if isinstance(each.fit, ReplicasOf)],
             "podGroups": [each.to_json() for each in self.alone if isinstance(each.fit, Copies)],
             "together": None if self.together is None else [each.to_json() for each in self.together],
             **self.background.to_json(),
@@ -178,7 +217,7 @@ def _where(each: Fits, top: int) -> Iterator[RenderableType]:
     if key:
         headers = "copies in each", f"values of {key}"
     else:
-        headers = "replicas on each" if isinstance(fit, Replicas) else "pods on each", "nodes"
+        headers = "replicas on each" if isinstance(fit, ReplicasOf) else "pods on each", "nodes"
     table: Table = plain_table("", *headers, first="right")
     table.add_column("which", overflow="fold", header_style="dim")
     for count in sorted(by_count, reverse=True):
@@ -199,7 +238,7 @@ def _why_not(each: Fits) -> str:
     """Return the reason why no more fit; for a group, also the number of the next copy's members that fit."""
     message = each.stopped_by
     assert message is not None
-    if isinstance(each.fit, Replicas) or each.fit.next is None:
+    if isinstance(each.fit, ReplicasOf) or each.fit.next is None:
         return message
     found, members = each.fit.next, len(each.template.pods)
     without = [one.pod for one in found.without_place]

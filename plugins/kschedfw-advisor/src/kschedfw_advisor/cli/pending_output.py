@@ -43,15 +43,7 @@ def to_json(answer: Pending, background: Background) -> dict[str, object]:
             }
             for each in answer.disagreements
         ],
-        "notCreated": [
-            {
-                "workload": str(each.workload),
-                "pods": each.pods,
-                "reason": each.reason,
-                "finding": each.finding.to_json(),
-            }
-            for each in answer.uncreated
-        ],
+        "notCreated": [each.to_json() for each in answer.uncreated],
         "stuck": [
             {
                 "workload": None if each.workload is None else str(each.workload),

@@ -13,7 +13,7 @@ from kschedfw.explain import SCHEMA_VERSION
 from kschedfw_advisor.cli.drain_output import moves_table, steps_to_json
 from kschedfw_advisor.cli.what_if_output import Background, by_text, names_text, price_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move, Step
-from kschedfw_advisor.scale_down import Reason, Removal, ScaleDown
+from kschedfw_advisor.scale_down import Price, Reason, Removal, ScaleDown
 
 _REASONS_SHOWN = 3
 _NODES_NAMED = 5
@@ -28,11 +28,15 @@ def to_json(answer: ScaleDown, background: Background) -> dict[str, object]:
         "nodesAdded": answer.added,
         "cost": None if answer.cost is None else str(answer.cost),
         "saved": None if answer.saved is None else str(answer.saved),
+        "costAtLeast": str(answer.price.at_least),
+        "savedAtLeast": str(answer.savings.at_least),
+        "nodesWithoutPrice": answer.price.unpriced,
         "removals": [
             {
                 "nodes": list(removal.drain.nodes),
                 "replacedBy": {"group": removal.group, "node": removal.added} if removal.added else None,
                 "saved": None if removal.saved is None else str(removal.saved),
+                "savedAtLeast": str(removal.savings.at_least),
                 "rounds": removal.drain.rounds,
                 "steps": steps_to_json(removal.drain.steps),
                 "goneWithTheNodes": [pod.key for pod in (*removal.drain.staying, *removal.drain.ending)],
@@ -76,16 +80,24 @@ def _headline(answer: ScaleDown) -> str:
     text = f"{answer.gone:,} of {counted(nodes, 'node')} can go"
     if answer.added:
         text += f", with {counted(answer.added, 'cheaper new node')}"
-    if answer.saved is None:
-        return text
     of = "" if answer.cost is None else f" of {price_text(answer.cost)}"
-    return f"{text}, which saves {price_text(answer.saved)}{of}"
+    return f"{text}{_saves(answer.savings)}{of if answer.saved is not None else ''}"
+
+
+def _saves(savings: Price) -> str:
+    """Return what is saved as the end of a line; a bound where prices are missing, nothing where all are."""
+    if not savings.unpriced:
+        return f", which saves {price_text(savings.at_least)}"
+    if savings.at_least <= 0:
+        return ""
+    missing = f"{counted(savings.unpriced, 'node')} {'has' if savings.unpriced == 1 else 'have'} no price"
+    return f", which saves at least {price_text(savings.at_least)}: {missing}"
 
 
 def _title(removal: Removal) -> str:
     names = removal.drain.nodes
     nodes = ", ".join(names) if len(names) <= _NODES_NAMED else counted(len(names), "node")
-    saves = "" if removal.saved is None else f", which saves {price_text(removal.saved)}"
+    saves = _saves(removal.savings)
     if removal.added:
         return f"add {removal.added} of group {removal.group}, then remove {nodes}{saves}"
     return f"remove {nodes}{saves}"

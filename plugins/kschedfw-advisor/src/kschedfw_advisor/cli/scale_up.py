@@ -89,7 +89,7 @@ def scale_up(
             for each in lacking
         )
         if as_json:
-            print(json.dumps(to_json(answer, groups, background), indent=2, ensure_ascii=False))
+            print(json.dumps(to_json(answer, groups, background, lacking), indent=2, ensure_ascii=False))
         else:
             print_scale_up(answer, groups, background)
     if answer.best.refused:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Final
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -11,17 +13,26 @@ from rich.text import Text
 
 from kschedfw.api import how_to_install
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
+from kschedfw.explain import SCHEMA_VERSION
 from kschedfw.what_if import Refused
 from kschedfw_advisor.cli.what_if_output import Background, pods_text, price_text
 from kschedfw_advisor.node_groups import NodeGroup
+from kschedfw_advisor.quotas import Uncreated
 from kschedfw_advisor.scale_up import Purchase, ScaleUp, Search
 
-_REASONS_SHOWN = 5
+_REASONS_SHOWN: Final = 5
 
 
-def to_json(answer: ScaleUp, groups: Sequence[NodeGroup], background: Background) -> dict[str, object]:
+def to_json(
+    answer: ScaleUp,
+    groups: Sequence[NodeGroup],
+    background: Background,
+    uncreated: Sequence[Uncreated] = (),
+) -> dict[str, object]:
     """The answer in types that `json.dumps` knows; prices are texts, which are exact."""
     return {
+        "schemaVersion": SCHEMA_VERSION,
+        "outcome": outcome_of(answer).value,
         "placedWithoutNewNodes": len(answer.placed_without),
         "waiting": len(answer.waiting),
         "best": _json(answer.best),
@@ -36,8 +47,40 @@ def to_json(answer: ScaleUp, groups: Sequence[NodeGroup], background: Background
             }
             for group in groups
         },
+        "notCreated": [each.to_json() for each in uncreated],
         **background.to_json(),
     }
+
+
+class ScaleUpOutcome(StrEnum):
+    """What new nodes do for the pending pods."""
+
+    NOT_NEEDED = "not-needed"
+    ALL_PLACED = "all-placed"
+    SOME_PLACED = "some-placed"
+    NONE_PLACED = "none-placed"
+
+    @property
+    def meaning(self) -> str:
+        """Return what it says of the new nodes."""
+        return _MEANINGS[self]
+
+
+_MEANINGS: Final = {
+    ScaleUpOutcome.NOT_NEEDED: "no new node is needed",
+    ScaleUpOutcome.ALL_PLACED: "the new nodes get all pods a place",
+    ScaleUpOutcome.SOME_PLACED: "the new nodes get some of the pods a place",
+    ScaleUpOutcome.NONE_PLACED: "no new node of these groups helps",
+}
+
+
+def outcome_of(answer: ScaleUp) -> ScaleUpOutcome:
+    """Return what the best purchase does."""
+    if not answer.waiting:
+        return ScaleUpOutcome.NOT_NEEDED
+    if not answer.best.placed:
+        return ScaleUpOutcome.NONE_PLACED
+    return ScaleUpOutcome.SOME_PLACED if answer.best.refused else ScaleUpOutcome.ALL_PLACED
 
 
 def _search_json(search: Search) -> dict[str, object]:
@@ -49,7 +92,14 @@ def _json(purchase: Purchase) -> dict[str, object]:
         "nodes": dict(purchase.counts),
         "price": None if purchase.price is None else str(purchase.price),
         "placed": [{"pod": each.pod.key, "node": each.node_name} for each in purchase.placed],
-        "refused": [{"pod": each.pod.key, "message": each.message} for each in purchase.refused],
+        "refused": [
+            {
+                "pod": each.pod.key,
+                "message": each.message,
+                "causes": [cause.to_json() for cause in purchase.causes.get(each.pod.key, ())],
+            }
+            for each in purchase.refused
+        ],
     }
 
 

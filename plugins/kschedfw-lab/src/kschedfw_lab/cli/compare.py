@@ -175,6 +175,7 @@ def compare(
             notes=(*loaded.notes, *refusal_notes(loaded.refused)),
             refused=loaded.refused,
             remake=remake,
+            causes=as_json,
         )
         for label, metrics in metrics_by_label(comparison).items():
             keeper.add({"policy": label, "seed": seed}, metrics)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
 from kschedfw.api import EMPTY, RefusedPod
 from kschedfw.cluster import MissingObject
+from kschedfw.explain import SCHEMA_VERSION
 from kschedfw.simulator import Decision, Report, Spread
 from kschedfw_lab.compare.metrics import Fragmentation, NodeAllocation
 from kschedfw_lab.compare.upgrade import Reason
@@ -42,7 +44,7 @@ class Run:
         # `simulate --json` lists every decision. A comparison lists only those that differ.
         del report["decisions"]
         # These are the same for all runs, so the comparison has them once.
-        del report["missing"], report["refused"]
+        del report["schemaVersion"], report["missing"], report["refused"]
         return {
             "label": self.label,
             **report,
@@ -75,6 +77,24 @@ class Change(StrEnum):
     LOST = "no longer placed"
     OTHER = "not placed either way"
 
+    @property
+    def code(self) -> str:
+        """Return the code of the difference for programs."""
+        return self.value.replace(" ", "-")
+
+    @property
+    def meaning(self) -> str:
+        """Return what it says of the pod."""
+        return _MEANINGS[self]
+
+
+_MEANINGS: Final = {
+    Change.MOVED: "the pod has another node than under the baseline",
+    Change.GAINED: "the pod has a node, and none under the baseline",
+    Change.LOST: "the pod has no node, and one under the baseline",
+    Change.OTHER: "the pod has no node either way, for another reason",
+}
+
 
 @attrs.frozen
 class Move:
@@ -104,6 +124,7 @@ class Move:
         return {
             "pod": self.pod,
             "change": self.change.value,
+            "code": self.change.code,
             "before": _decision_json(self.before),
             "after": _decision_json(self.after),
             "baselineAgainst": None if self.baseline_against is None else self.baseline_against.to_json(),
@@ -195,6 +216,7 @@ class Comparison:
     def to_json(self) -> dict[str, object]:
         """The comparison in types that `json.dumps` knows; the keys are part of kschedfw's interface."""
         return {
+            "schemaVersion": SCHEMA_VERSION,
             "seed": self.seed,
             "interrupted": self.interrupted,
             "baseline": self.runs[0].label,

@@ -46,6 +46,7 @@ def compare(
     refused: Sequence[RefusedPod] = (),
     remake: Callable[[FeatureGates], Setup] | None = None,
     metrics: Mapping[str, OwnMetric] | None = None,
+    causes: bool = False,
 ) -> Comparison:
     """Simulate the cluster under each candidate, and compare each with the first one.
 
@@ -59,6 +60,8 @@ def compare(
     Candidates that are one configuration in several versions of Kubernetes are compared with `remake`, which returns
     that configuration with other gates: then the changes are found that pods fare differently by. Each candidate is
     simulated some more times for that, with a part of the changes.
+
+    With `causes`, the decisions say what keeps pods without a place off nodes.
 
     Raises:
         ValueError: there is no candidate, or two have the same label.
@@ -86,7 +89,9 @@ def compare(
         said = _Said(asked)
         return trial.run(
             candidate,
-            explaining=Explaining(said.hear, said.wants) if asked else None,
+            explaining=Explaining(said.hear, said.wants, beyond_on=said.nodes_of) if asked else None,
+            # The second run of the baseline is only asked about nodes.
+            causes=causes and not what,
             progress=None if progress is None else partial(progress, what or candidate.label),
         ), said
 
@@ -127,6 +132,9 @@ class _Said:
 
     def wants(self, pod: Pod) -> bool:
         return pod.key in self._asked
+
+    def nodes_of(self, pod: Pod) -> Collection[str]:
+        return self._asked.get(pod.key, ())
 
     def hear(self, explanation: Explanation) -> None:
         nodes = self._asked.get(explanation.pod, ())

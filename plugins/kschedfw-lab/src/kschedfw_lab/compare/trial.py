@@ -50,10 +50,13 @@ class Trial:
         candidate: Setup,
         *,
         explaining: Explaining | None = None,
+        causes: bool = False,
         progress: Callable[[int, int], None] | None = None,
         before: Callable[[Simulation], None] | None = None,
     ) -> Run:
         """Simulate the cluster under the candidate. `before` is called with the simulation before it runs.
+
+        With `causes`, the decisions say what keeps pods without a place off nodes.
 
         Raises:
             ProfileError, PluginError: a profile can't run.
@@ -84,6 +87,7 @@ class Trial:
                 notes=candidate.notes,
                 refused=self.refused,
                 explaining=explaining,
+                causes=causes,
             )
             if before is not None:
                 before(simulation)

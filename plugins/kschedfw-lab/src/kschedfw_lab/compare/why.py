@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
-from kschedfw.explain import Explanation, NodeExplanation, Verdict
+from kschedfw.explain import Evidence, Explanation, NodeExplanation, Verdict, code_of_plugin
 
 
 class Ground(StrEnum):
@@ -21,6 +22,19 @@ class Ground(StrEnum):
     """Another node had the same total and was drawn."""
     UNSEEN = "unseen"
     """The search for feasible nodes ended before this node's turn."""
+
+    @property
+    def meaning(self) -> str:
+        """Return what it says of the node."""
+        return _MEANINGS[self]
+
+
+_MEANINGS: Final = {
+    Ground.REFUSED: "pre_filter, a filter or an extender rejected the node; `evidence` says why",
+    Ground.OUTSCORED: "another node had a higher total",
+    Ground.TIED: "another node had the same total and was drawn",
+    Ground.UNSEEN: "the search for feasible nodes ended before this node's turn",
+}
 
 
 @attrs.frozen
@@ -46,9 +60,9 @@ class Against:
     """The reason why a node wasn't chosen in the last scheduling cycle of a pod.
 
     `chosen` is the node that was chosen instead; None if no node was feasible. `plugin` rejected the node for these
-    `reasons`, or gave the chosen node the largest weighted lead; it is empty if no plugin decided. `points` are in
-    profile order, and empty unless both nodes were scored. `chosen_total` and `other_total` include the extenders'
-    scores.
+    `reasons`, or gave the chosen node the largest weighted lead; it is empty if no plugin decided. `evidence` has the
+    numbers behind the rejection. `points` are in profile order, and empty unless both nodes were scored. `chosen_total`
+    and `other_total` include the extenders' scores.
     """
 
     node: str
@@ -59,6 +73,7 @@ class Against:
     points: Sequence[Points] = ()
     chosen_total: int = 0
     other_total: int = 0
+    evidence: tuple[Evidence, ...] = ()
 
     def __str__(self) -> str:
         chosen = f"{self.chosen or 'no node'} rather than {self.node}"
@@ -83,6 +98,7 @@ class Against:
             "ground": self.ground.value,
             "plugin": self.plugin or None,
             "reasons": list(self.reasons),
+            "evidence": [_evidence_json(each, self.plugin) for each in self.evidence],
             "points": {
                 each.plugin: {"weight": each.weight, "chosen": each.chosen, "other": each.other}
                 for each in self.points
@@ -91,6 +107,11 @@ class Against:
             "otherTotal": self.other_total,
             "text": str(self),
         }
+
+
+def _evidence_json(evidence: Evidence, plugin: str) -> dict[str, object]:
+    code = evidence.code or code_of_plugin(plugin)
+    return {"code": code, "parameters": dict(evidence.values), "text": str(evidence)}
 
 
 def against(explanation: Explanation, node: str) -> Against | None:
@@ -107,7 +128,8 @@ def against(explanation: Explanation, node: str) -> Against | None:
         case Verdict.REFUSED | Verdict.LEFT_OUT:
             refusal = other.refusal
             plugin, reasons = ("", ()) if refusal is None else (refusal.plugin, tuple(refusal.reasons))
-            return Against(node, explanation.node, Ground.REFUSED, plugin, reasons)
+            evidence = tuple(other.evidence.get(plugin, ()))
+            return Against(node, explanation.node, Ground.REFUSED, plugin, reasons, evidence=evidence)
         case Verdict.FEASIBLE:
             # A node was chosen, but a plugin failed in a later step.
             if explanation.node is None:
