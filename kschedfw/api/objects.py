@@ -17,6 +17,7 @@ from kschedfw.api.manifest_error import ManifestError, subject_of
 from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodStatus
+from kschedfw.api.removed_versions import removal_of
 from kschedfw.api.sharing import shared_pod, with_shared_parts
 from kschedfw.api.validation import is_valid_with_spec
 
@@ -113,6 +114,7 @@ def _kind_of(name: str, version: str) -> Kind | None:
     expected = f'"{name}" is in "{known.api_version}"'
     if known.differences and group in known.groups:
         expected += f"; {known.differences}"
+    expected += removal_of(version, name)
     raise _refused("apiVersion", f'no kind "{name}" is registered for version "{version}": {expected}')
 
 

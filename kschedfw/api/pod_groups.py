@@ -11,7 +11,7 @@ import attrs
 
 from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.meta import Condition, Named
-from kschedfw.api.pod import Pod
+from kschedfw.api.pod import Pod, PreemptionPolicy
 from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Int32, read_enumeration
 
@@ -96,6 +96,7 @@ class PodGroupSpec:
     disruption_mode: DisruptionModeOrUnion = DisruptionMode.POD
     priority: Int32 | None = None
     priority_class_name: str = ""
+    preemption_policy: PreemptionPolicy = PreemptionPolicy.PREEMPT_LOWER_PRIORITY
 
 
 @frozen

@@ -12,6 +12,7 @@ from kschedfw.api.convert import json_name, structure
 from kschedfw.api.extensions import how_to_install
 from kschedfw.api.field_errors import FieldError, FieldErrors, at
 from kschedfw.api.pod import DEFAULT_SCHEDULER_NAME
+from kschedfw.api.removed_versions import removal_of, removed_in
 from kschedfw.api.strict import unknown_fields, without_unset
 from kschedfw.api.words import with_article
 from kschedfw.config.catalog import PluginCatalog
@@ -172,6 +173,7 @@ def _not_registered(document: ConfigurationDocument, versions: Sequence[str]) ->
     hint = ""
     if home is not None and document.kind not in supported:
         hint = f"; {document.kind} is in the distribution {home}: {how_to_install(home)}"
+    hint += removal_of(document.api_version, document.kind)
     return f'no kind "{document.kind}" is registered for version "{document.api_version}"; supported are {listed}{hint}'
 
 
@@ -238,7 +240,8 @@ def _version_warning(document: ConfigurationDocument) -> list[str]:
     if document.api_version == V1:
         return []
     read_as = "it is read as v1, with v1's default plugins and weights"
-    return [f"kube-scheduler v1.36 no longer reads {document.api_version}; {read_as}"]
+    removed = removed_in(document.api_version, document.kind)
+    return [f"kube-scheduler reads {document.api_version} no longer since v{removed}; {read_as}"]
 
 
 def _different_queue_sorts(profiles: Sequence[ProfileConfiguration]) -> list[FieldError]:

@@ -24,6 +24,7 @@ WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
 OPPORTUNISTIC_BATCHING: Final = "OpportunisticBatching"
 NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
+POD_GROUP_PREEMPTION_POLICY: Final = "PodGroupPreemptionPolicy"
 VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
 
 
@@ -60,6 +61,7 @@ class FeatureGate:
         effect: what it changes while it is on.
         needs: the gates without which it can't be on.
         only: the one value whose behaviour is here; None if it can be turned on and off.
+        lacks: what isn't here of the other value, for the error of a gate that is set to it.
         removed: the version without it; empty if none is known.
         merged_into: the gate that has its effect since then.
         instead: what to write in a KubeSchedulerConfiguration after its removal.
@@ -70,6 +72,7 @@ class FeatureGate:
     effect: str
     needs: tuple[str, ...] = ()
     only: bool | None = None
+    lacks: str = ""
     removed: str = ""
     merged_into: str = ""
     instead: str = ""
@@ -123,6 +126,7 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         "groups of groups",
         needs=(GENERIC_WORKLOAD, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING),
         only=False,
+        lacks="members are queued one by one here, and a tree of groups would have to be queued as one",
         kep=6012,
     ),
     "DRAAdminAccess": FeatureGate(
@@ -136,7 +140,12 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         _alpha("1.34") | _beta("1.36"), "shares of a device's capacity", needs=_DRA, only=True, kep=5075
     ),
     "DRADerivedAttributes": FeatureGate(
-        _alpha("1.37"), "attributes of devices that are derived from others", needs=_DRA, only=False, kep=6080
+        _alpha("1.37"),
+        "attributes of devices that are derived from others",
+        needs=_DRA,
+        only=False,
+        lacks="attributes that are computed from others aren't read",
+        kep=6080,
     ),
     "DRADeviceBindingConditions": FeatureGate(
         _alpha("1.34") | _beta("1.36"),
@@ -150,6 +159,7 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         "partitions of a device that can't be used together",
         needs=("DRAPartitionableDevices",),
         only=False,
+        lacks="the allocator compares no groups of partitions",
         kep=5963,
     ),
     "DRADeviceTaintRules": FeatureGate(
@@ -157,6 +167,7 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         "taints of devices by DeviceTaintRule",
         needs=("DRADeviceTaints",),
         only=False,
+        lacks="DeviceTaintRules aren't read",
         kep=5055,
     ),
     "DRADeviceTaints": FeatureGate(
@@ -174,16 +185,34 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         kep=5004,
     ),
     "DRAFractionalCapacityRange": FeatureGate(
-        _beta("1.37"), "fractions in the capacity policies of devices", needs=_DRA, only=False
+        _beta("1.37"),
+        "fractions in the capacity policies of devices",
+        needs=_DRA,
+        only=False,
+        lacks="steps of capacities are whole numbers",
     ),
     "DRAListTypeAttributes": FeatureGate(
-        _alpha("1.36"), "attributes of devices that are lists", needs=_DRA, only=False, kep=5491
+        _alpha("1.36"),
+        "attributes of devices that are lists",
+        needs=_DRA,
+        only=False,
+        lacks="attributes that are lists aren't read",
+        kep=5491,
     ),
     "DRANodeAllocatableResources": FeatureGate(
-        _alpha("1.36"), "devices count as CPU or memory of their node", needs=_DRA, only=False, kep=5517
+        _alpha("1.36"),
+        "devices count as CPU or memory of their node",
+        needs=_DRA,
+        only=False,
+        lacks="requests don't count what claims take of a node's CPU and memory",
+        kep=5517,
     ),
     "DRAOptionalNodeOperations": FeatureGate(
-        _alpha("1.37"), "devices that need no preparation on the node", needs=_DRA, only=False
+        _alpha("1.37"),
+        "devices that need no preparation on the node",
+        needs=_DRA,
+        only=False,
+        lacks="each device is prepared on its node",
     ),
     "DRAPartitionableDevices": FeatureGate(
         _alpha("1.33") | _beta("1.36"), "partitions of devices", needs=_DRA, only=True, kep=4815
@@ -209,6 +238,7 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         "claims that belong to a group of pods",
         needs=(*_DRA, GENERIC_WORKLOAD),
         only=False,
+        lacks="a claim belongs to pods, not to a group",
         kep=5729,
     ),
     "DynamicResourceAllocation": FeatureGate(
@@ -241,7 +271,10 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         _beta("1.33") | _ga("1.35"), "running pods change their containers' requests", only=True, kep=1287
     ),
     "InPlacePodVerticalScalingSchedulerPreemption": FeatureGate(
-        _alpha("1.37"), "preemption for pods whose resize waits", only=False
+        _alpha("1.37"),
+        "preemption for pods whose resize waits",
+        only=False,
+        lacks="only pods without a node preempt",
     ),
     "InterPodAffinityHostnameFastPath": FeatureGate(
         _alpha("1.37"), "nothing: the same decisions, computed faster"
@@ -278,20 +311,27 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         "the search of a pod is reused for pods like it that follow at once, as long as each fills its node",
         kep=5598,
     ),
-    "PodGroupPreemptionPolicy": FeatureGate(
-        _alpha("1.37"), "a preemptionPolicy of groups", needs=(GENERIC_WORKLOAD,), only=False
+    POD_GROUP_PREEMPTION_POLICY: FeatureGate(
+        _alpha("1.37"),
+        "members of a group must have its preemptionPolicy, PreemptLowerPriority if it has none",
+        needs=(GENERIC_WORKLOAD,),
     ),
     "PodLevelResources": FeatureGate(
         _alpha("1.32") | _beta("1.34"), "requests of a pod as a whole", only=True, kep=2837
     ),
     "SchedulerAsyncAPICalls": FeatureGate(
-        _beta("1.34", default=False), "writes beside the scheduling cycle", only=False, kep=5229
+        _beta("1.34", default=False),
+        "writes beside the scheduling cycle",
+        only=False,
+        lacks="writes are made where they are decided on",
+        kep=5229,
     ),
     "SchedulerAsyncPreemption": FeatureGate(
         _alpha("1.32") | _beta("1.33"),
         "evictions after the scheduling cycle, which they are here for groups; a pod's victims are evicted within it",
         needs=("SchedulerQueueingHints",),
         only=False,
+        lacks="a pod's victims are evicted within its cycle",
         kep=4832,
     ),
     "SchedulerPopFromBackoffQ": FeatureGate(

@@ -184,7 +184,8 @@ class FeatureGates:
             locked = _text(state.default)
             yield f"cannot set feature gate {name} to {_text(value)}, feature is locked to {locked}"
         elif gate.only is not None and value not in (gate.only, state and state.default):
-            yield f"cannot set feature gate {name} to {_text(value)}: {gate.effect}: not modelled"
+            lacks = gate.lacks or f"only what it does while it is {'on' if gate.only else 'off'} is here"
+            yield f"cannot set feature gate {name} to {_text(value)}: {gate.effect}: not modelled: {lacks}"
 
     def _unmet(self) -> Iterator[str]:
         for name, gate in FEATURE_GATES.items():

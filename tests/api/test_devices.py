@@ -126,7 +126,8 @@ def test_versions_that_are_not_served_any_more_are_refused_rather_than_read_wron
         (
             'apiVersion: no kind "ResourceClaim" is registered for version "resource.k8s.io/v1alpha3": '
             '"ResourceClaim" is in "resource.k8s.io/v1"; write it so, with the fields of each of '
-            "spec.devices.requests, but for name and firstAvailable, under exactly"
+            "spec.devices.requests, but for name and firstAvailable, under exactly; Kubernetes v1.34 no longer"
+            " serves it"
         )
     ]
     assert problems(claim(GPU) | {"apiVersion": "resource.k8s.io/v1beta2"}) == []

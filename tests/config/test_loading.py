@@ -63,13 +63,15 @@ class TestDefaults:
 
 
 class TestVersions:
-    @pytest.mark.parametrize("version", ["v1beta1", "v1beta2", "v1beta3"])
-    def test_older_ones_are_read_as_v1_with_a_warning(self, version: str) -> None:
+    @pytest.mark.parametrize(
+        ("version", "until"), [("v1beta1", "1.23"), ("v1beta2", "1.28"), ("v1beta3", "1.29")]
+    )
+    def test_older_ones_are_read_as_v1_with_a_warning(self, version: str, until: str) -> None:
         configuration = loaded(document(f"kubescheduler.config.k8s.io/{version}"))
         assert configuration.profiles == loaded(document()).profiles
         assert configuration.warnings == (
             (
-                f"kube-scheduler v1.36 no longer reads kubescheduler.config.k8s.io/{version}; "
+                f"kube-scheduler reads kubescheduler.config.k8s.io/{version} no longer since v{until}; "
                 "it is read as v1, with v1's default plugins and weights"
             ),
         )

@@ -81,10 +81,10 @@ ASKED_IN_1_36 = [
             "cannot set feature gate SchedulerQueueingHints to false, feature is locked to true",
         ),
         (
-            "TaintTolerationComparisonOperators=true",
+            "SchedulerAsyncAPICalls=true",
             (
-                "cannot set feature gate TaintTolerationComparisonOperators to true:"
-                " the operators Gt and Lt of tolerations: not modelled"
+                "cannot set feature gate SchedulerAsyncAPICalls to true:"
+                " writes beside the scheduling cycle: not modelled: writes are made where they are decided on"
             ),
         ),
         ("CompositePodGroup=true", "unrecognized feature gate: CompositePodGroup; not in v1.36"),
@@ -157,3 +157,7 @@ def test_the_page_of_gates_is_generated() -> None:
     generated = runpy.run_path(str(DOCS / "generate_feature_gates.py"))["feature_gates_page"]()
     page = (DOCS / "feature-gates.md").read_text(encoding="utf-8")
     assert page == generated, "run: python docs/generate_feature_gates.py"
+
+
+def test_every_gate_that_can_only_be_off_says_what_is_not_here() -> None:
+    assert [name for name, gate in FEATURE_GATES.items() if gate.only is False and not gate.lacks] == []

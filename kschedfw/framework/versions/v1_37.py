@@ -30,12 +30,21 @@ GROUP_POST_FILTER: Final = Rule(
     _GROUP_CYCLE,
 )
 
-GROUP_VALIDATION: Final = Rule(
-    "PodGroupValidation",
+GROUP_PRIORITIES: Final = Rule(
+    "PodGroupPriorities",
     "1.37",
     "groups",
-    "only the schedulers that members name must be the same",
-    "members must also have the group's priority and the same preemption policy, or the cycle ends in an error",
+    "members may have other priorities than their group",
+    "a member with another priority than its group's ends the cycle in an error",
+    _GROUP_CYCLE,
+)
+
+GROUP_PREEMPTION_POLICIES: Final = Rule(
+    "PodGroupPreemptionPolicies",
+    "1.37",
+    "groups",
+    "members may have different preemption policies",
+    "members with different preemption policies end the cycle in an error",
     _GROUP_CYCLE,
 )
 
@@ -90,7 +99,8 @@ RULES: Final = (
     RESIZED_PODS,
     PLACEMENT_FEASIBLE,
     GROUP_POST_FILTER,
-    GROUP_VALIDATION,
+    GROUP_PRIORITIES,
+    GROUP_PREEMPTION_POLICIES,
     GROUP_CONDITION,
     GROUP_BACKOFF,
 )

@@ -22,7 +22,7 @@ from kschedfw.cluster import Cluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import retry_on_conflict
 from kschedfw.framework.errors import HOOK_FAILURES
-from kschedfw.framework.gate_table import WORKLOAD_AWARE_PREEMPTION
+from kschedfw.framework.gate_table import POD_GROUP_PREEMPTION_POLICY, WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupStates, MemberStates, QueuedGroup
 from kschedfw.framework.metrics import AttemptResult
@@ -35,7 +35,8 @@ from kschedfw.framework.status import Code, Status
 from kschedfw.framework.versions.v1_37 import (
     GROUP_CONDITION,
     GROUP_POST_FILTER,
-    GROUP_VALIDATION,
+    GROUP_PREEMPTION_POLICIES,
+    GROUP_PRIORITIES,
 )
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.cache import Cache
@@ -188,14 +189,13 @@ class GroupCycle:
         if not decision.is_mixed:
             profile = attempts[0].framework.profile.scheduler_name
             metrics.group_attempt(_outcome(decision.status), profile, self._clock.monotonic() - begun)
-        if not decision.is_mixed or self._gates.follows(GROUP_VALIDATION):
+        if not decision.is_mixed or self._gates.follows(GROUP_PRIORITIES):
             self._tell(decision.group, decision.status)
         return refused
 
     def _decide(self, group: QueuedGroup, states: MemberStates, attempts: Sequence[Attempt]) -> GroupDecision:
         """Find nodes for the members, and room if there are none; submit nothing."""
-        check = _unlike_members if self._gates.follows(GROUP_VALIDATION) else _mixed_schedulers
-        if (mixed := check(group, states)) is not None:
+        if (mixed := _unlike_members(group, states, self._gates)) is not None:
             return GroupDecision(group, states, None, None, mixed, is_mixed=True)
         framework, begun = attempts[0].framework, self._clock.monotonic()
         self._cache.update_snapshot(self._snapshot, members=group.pods)
@@ -352,35 +352,32 @@ def turn(info: QueuedPodInfo) -> tuple[int, float, int, str]:
     )
 
 
-def _unlike_members(group: QueuedGroup, states: MemberStates) -> Status | None:
-    """Return an ERROR if members differ in what v1.37 wants to be the same for all of them; scheduled ones count."""
-    first, priority = group.pods[0], None if group.object is None else group.object.priority
-    for pod in (*group.pods, *states.scheduled):
+def _unlike_members(group: QueuedGroup, states: MemberStates, gates: FeatureGates) -> Status | None:
+    """Return an ERROR if members differ in what must be the same for all of them; None if they don't.
+
+    Since v1.37 that is more than the scheduler, and members that are scheduled already count.
+    """
+    first, given = group.pods[0], group.object
+    priority = given.priority if given is not None and gates.follows(GROUP_PRIORITIES) else None
+    policy, whose = None, ""
+    if gates.follows(GROUP_PREEMPTION_POLICIES):
+        policy = first.spec.preemption_policy
+        if given is not None and gates.enabled(POD_GROUP_PREEMPTION_POLICY):
+            policy, whose = given.spec.preemption_policy, " as the pod group's preemption policy"
+    checks_all = priority is not None or policy is not None
+    for pod in (*group.pods, *(states.scheduled if checks_all else ())):
         differs = ""
         if pod.spec.scheduler_name != first.spec.scheduler_name:
-            names = f'"{pod.spec.scheduler_name}" and "{first.spec.scheduler_name}"'
-            differs = f".spec.schedulerName set, got: {names}"
+            names = (first, pod) if not checks_all else (pod, first)
+            one, other = (f'"{each.spec.scheduler_name}"' for each in names)
+            differs = f".spec.schedulerName set, got: {one} and {other}"
         elif priority is not None and pod.priority != priority:
             differs = f"priority as the pod group's priority, got {pod.priority} and {priority}"
-        elif pod.spec.preemption_policy is not first.spec.preemption_policy:
-            differs = (
-                f"preemption policy, got {pod.spec.preemption_policy} and {first.spec.preemption_policy}"
-            )
+        elif policy is not None and pod.spec.preemption_policy is not policy:
+            differs = f"preemption policy{whose}, got {pod.spec.preemption_policy} and {policy}"
         if differs:
             return Status.from_error(f"all pods in a single pod group should have the same {differs}")
     return None
-
-
-def _mixed_schedulers(group: QueuedGroup, _states: MemberStates) -> Status | None:
-    """An ERROR if members want different schedulers."""
-    first = group.pods[0].spec.scheduler_name
-    other = next((pod.spec.scheduler_name for pod in group.pods if pod.spec.scheduler_name != first), None)
-    if other is None:
-        return None
-    names = f'"{first}" and "{other}"'
-    return Status.from_error(
-        f"all pods in a single pod group should have the same .spec.schedulerName set, got: {names}"
-    )
 
 
 def _gets_its_node(member: MemberResult, status: Status) -> bool:

@@ -412,6 +412,17 @@ class TestGroupValidation:
             f"all pods in a single pod group should have the same {policies}",
         )
 
+    def test_with_the_gate_the_groups_own_policy_counts(self) -> None:
+        """PodGroupPreemptionPolicy, alpha in v1.37."""
+        room = gang(cpu=3)
+        (group,) = room.list(PodGroup)
+        never = attrs.evolve(group.spec, preemption_policy=PreemptionPolicy.NEVER)
+        room.update(attrs.evolve(group, spec=never))
+        gates = FeatureGates({"GenericWorkload": True, "PodGroupPreemptionPolicy": True}, "1.37")
+        Scheduler(room, feature_gates=gates, clock=FakeClock()).schedule_one()
+        policies = "as the pod group's preemption policy, got PreemptLowerPriority and Never"
+        assert condition(room)[3].endswith(f"the same preemption policy {policies}")
+
     def test_members_that_are_scheduled_already_count(self) -> None:
         def with_other_priority() -> InMemoryCluster:
             room = gang(cpu=4)

@@ -124,7 +124,7 @@ def test_warnings_about_configurations_are_told(sweep: Command, tmp_path: Path) 
     done = sweep("packing.yaml")
     assert done.code == 0
     (line,) = done.err.splitlines()
-    assert line.startswith("configuration old.yaml: warning: kube-scheduler v1.36 no longer reads")
+    assert line.startswith("configuration old.yaml: warning: kube-scheduler reads kubescheduler")
 
 
 def test_pods_that_admission_refuses_are_told(sweep: Command, tmp_path: Path) -> None:
