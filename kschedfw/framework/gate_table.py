@@ -352,7 +352,11 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         kep=4049,
     ),
     "TaintTolerationComparisonOperators": FeatureGate(
-        _alpha("1.35"), "the operators Gt and Lt of tolerations", only=False, kep=5471
+        _alpha("1.35"),
+        "the operators Gt and Lt of tolerations",
+        only=False,
+        lacks="such a toleration tolerates nothing",
+        kep=5471,
     ),
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: FeatureGate(
         _alpha("1.36"),
