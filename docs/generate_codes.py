@@ -24,6 +24,7 @@ _PLAIN: Final = (
     "Outcomes of drain",
     "Outcomes of pods in a simulation",
     "Moves",
+    "Deviations",
     "Grounds of compare",
 )
 """Tables of codes that stand by themselves, without parameters and text."""
@@ -67,6 +68,7 @@ doesn't know. [The JSON schema](codes.schema.json) has the same tables.
 | `compare` | `moves[].moves[].before`, `after` | the decisions on it, as in `simulate` |
 | `compare` | `moves[].moves[].against.ground`, `evidence[]` | why a node wasn't chosen; the numbers of a refusal |
 | `what-if` | `moves[].code` | what becomes of each pod that fares differently |
+| `what-if --plan` | `deviations[].code` | what kube-scheduler does otherwise than an autoscaler's plan |
 | `scale-down` | `kept` | why each node stays |
 
 A cause has further fields: the `plugin`, how many `nodes` it keeps the pod off, of how many (`ofNodes`), and
@@ -89,6 +91,7 @@ def tables() -> Mapping[str, Mapping[str, Code]]:
         "Outcomes of pods in a simulation": {each.value: Code(each.meaning) for each in Outcome},
         # What both commands tell has one meaning.
         "Moves": {**{each.code: Code(each.meaning) for each in Change}, **codes.moves()},
+        "Deviations": codes.deviations(),
         "Grounds of compare": {each.value: Code(each.meaning) for each in Ground},
         "Causes": CAUSES,
         "Causes of groups": GROUP_CAUSES,

@@ -9,5 +9,9 @@ from .results import Refused as Refused
 from .results import Replicas as Replicas
 from .results import Schedule as Schedule
 from .results import Waiting as Waiting
+from .scaling_plan import Deviation as Deviation
+from .scaling_plan import DeviationKind as DeviationKind
+from .scaling_plan import PlanCheck as PlanCheck
+from .scaling_plan import ScalingPlan as ScalingPlan
 from .transaction import Transaction as Transaction
 from .what_if import WhatIf as WhatIf

@@ -24,6 +24,7 @@ from kschedfw.what_if.eviction import charge_budget, cordoned, template_node, te
 from kschedfw.what_if.history import Mark
 from kschedfw.what_if.objects import TransactionObjects, some_names
 from kschedfw.what_if.results import Evictions, Feasibility, Outcome, Refused, Replicas, Schedule, Waiting
+from kschedfw.what_if.scaling_plan import PlanCheck, ScalingPlan, check_plan
 
 if TYPE_CHECKING:
     # Imported here: the module makes transactions, and so imports this one.
@@ -319,6 +320,19 @@ class Transaction:
             turn = next(place for place, pod in enumerate(order) if pod.key in keys)
             ordered = [pod for pod in order[turn:] if pod.key in keys]
             return self._engine.explain_group(order[:turn], ordered, preempt=preempt)
+
+    def check(self, plan: ScalingPlan) -> PlanCheck:
+        """Return where kube-scheduler would decide otherwise than an autoscaler's plan expects; nothing changes.
+
+        The order is that of autoscalers: new nodes are there before pods are evicted, and drained nodes are cordoned
+        until the pods have new places. Evictions count against PodDisruptionBudgets. The pods are then scheduled in
+        the queue's order, with preemption.
+
+        Raises:
+            WhatIfError: a node or a pod of the plan isn't there, or an added node is there already.
+            SchedulingError: a plugin failed.
+        """
+        return check_plan(self, plan)
 
     def pods_on(self, name: str) -> tuple[Pod, ...]:
         """Return the pods on the node, including those that only have a place there.

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import attrs
 
 from kschedfw import Pod, Registry, make_node, make_pod
-from kschedfw.api import OwnerReference
+from kschedfw.api import OwnerReference, PodDisruptionBudget
 from kschedfw.api.builders import NodeBuilder, PodBuilder
+from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.meta import Named
 from kschedfw.what_if.what_if import WhatIf
 
@@ -36,3 +37,17 @@ def what_if(*objects: Named | Iterable[Named]) -> WhatIf:
     for each in objects:
         found.extend([each] if isinstance(each, Named) else each)
     return WhatIf(found, registry=REGISTRY)
+
+
+def budget(allowed: int, **labels: str) -> PodDisruptionBudget:
+    made = object_from_manifest(
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": "budget", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": labels}},
+            "status": {"disruptionsAllowed": allowed},
+        }
+    )
+    assert isinstance(made, PodDisruptionBudget)
+    return made

@@ -34,6 +34,7 @@ from kschedfw.api.manifests import object_from_manifest
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.scheduler import FirstByNameSelector
+from tests.what_if.builders import budget
 
 
 def node(name: str, cpu: int = 4) -> Node:
@@ -42,20 +43,6 @@ def node(name: str, cpu: int = 4) -> Node:
 
 def pod(name: str, cpu: str = "1", *, on: str = "", priority: int = 0, **labels: str) -> Pod:
     return make_pod(name).labels(labels).requests(cpu=cpu).node(on).priority(priority).build()
-
-
-def budget(allowed: int, **labels: str) -> PodDisruptionBudget:
-    made = object_from_manifest(
-        {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": "budget", "namespace": "default"},
-            "spec": {"selector": {"matchLabels": labels}},
-            "status": {"disruptionsAllowed": allowed},
-        }
-    )
-    assert isinstance(made, PodDisruptionBudget)
-    return made
 
 
 def of_daemon_set(made: Pod) -> Pod:

@@ -7,12 +7,23 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kschedfw.explain import Code
+from kschedfw.what_if import DeviationKind
 from kschedfw_advisor.changes import Change
 from kschedfw_advisor.cli.fit_output import FitOutcome
 from kschedfw_advisor.cli.scale_up_output import ScaleUpOutcome
 from kschedfw_advisor.drain_plan import Move
 from kschedfw_advisor.explore.outcome import MOVES
 from kschedfw_advisor.pending import KindOutcome
+
+_DEVIATIONS: Final = {
+    DeviationKind.NO_NODE: Code("the pod would stay pending: no node fits"),
+    DeviationKind.PREEMPTS: Code("the pod would evict others to get its place"),
+    DeviationKind.WAITS: Code("the pod would wait for permission to run, for the rest of its gang"),
+    DeviationKind.NODE_REFUSES: Code("the planned node isn't feasible; the pod would run on another one"),
+    DeviationKind.OTHER_NODE: Code("the pod would run on another node, which scores as high or higher"),
+    DeviationKind.EVICTION_BLOCKED: Code("a PodDisruptionBudget doesn't allow the pod's eviction"),
+    DeviationKind.NODE_UNUSED: Code("the added node would get no pod of the plan"),
+}
 
 _FINDINGS: Final = {
     "scheduling-gates": Code("the pod waits for its scheduling gates", ("gates",)),
@@ -122,6 +133,11 @@ def _kinds(above: type[Change]) -> Iterator[type[Change]]:
         ):
             yield kind
         yield from _kinds(kind)
+
+
+def deviations() -> Mapping[str, Code]:
+    """Return the codes of decisions that a plan doesn't expect."""
+    return {str(kind): _DEVIATIONS[kind] for kind in DeviationKind}
 
 
 def moves() -> Mapping[str, Code]:

@@ -110,3 +110,56 @@ def test_without_changes_it_says_what_is_needed(kschedfw_command: Command, clust
     missing = kschedfw_command("what-if", cluster_dir, "--changes", cluster_dir / "none.yaml")
     assert missing.code == 2
     assert "none.yaml: can't be read: No such file or directory" in missing.err
+
+
+NEW = "{metadata: {name: n3}, status: {allocatable: {cpu: 8, pods: 10}}}"
+
+
+def test_a_plan_that_kube_scheduler_agrees_with(
+    kschedfw_command: Command, cluster_dir: Path, tmp_path: Path
+) -> None:
+    file = changes(tmp_path / "plan.yaml", f"addNodes: [{NEW}]\npods: {{default/too-big: n3}}\n")
+    result = kschedfw_command("what-if", cluster_dir, "--plan", file)
+    assert (result.code, result.err) == (0, "")
+    assert result.out == "kube-scheduler agrees: 1 pod would run as planned\n"
+
+
+def test_each_decision_that_a_plan_does_not_expect_is_explained_and_coded(
+    kschedfw_command: Command, cluster_dir: Path, tmp_path: Path
+) -> None:
+    file = changes(tmp_path / "plan.json", json.dumps({"pods": {"default/too-big": "n1"}}))
+    result = kschedfw_command("what-if", cluster_dir, "--plan", file, "--json")
+    answer = result.json
+    assert (result.code, answer["agrees"], answer["works"]) == (1, False, False)
+    (told,) = answer["deviations"]
+    assert told["message"].startswith("0/2 nodes are available: ")
+    assert told == {
+        "code": "no-node",
+        "pod": "default/too-big",
+        "planned": "n1",
+        "node": None,
+        "message": told["message"],
+    }
+    assert answer["pods"] == [{"pod": "default/too-big", "node": None}]
+    assert told["code"] in codes.deviations()
+    verdict, _, explained = kschedfw_command("what-if", cluster_dir, "--plan", file).out.partition("\n\n")
+    assert verdict == "kube-scheduler decides otherwise in 1 case; not all pods would run as planned"
+    assert " ".join(explained.split()) == f"default/too-big, planned for n1: {told['message']}"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[]", "expected a mapping with some of addNodes, removeNodes, pods; found []"),
+        ("{nodes: [a]}", "plan: Object contains unknown field `nodes`"),
+        ("{removeNodes: n1}", "removeNodes: Expected `array`, got `str`"),
+        ("{addNodes: [{kind: Pod, metadata: {name: a}}]}", "addNodes[0]"),
+        ("{removeNodes: [x]}", "plan: nodes to remove that aren't there: x"),
+    ],
+)
+def test_what_is_no_plan_is_one_error(
+    text: str, told: str, kschedfw_command: Command, cluster_dir: Path, tmp_path: Path
+) -> None:
+    result = kschedfw_command("what-if", cluster_dir, "--plan", changes(tmp_path / "plan.yaml", text))
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert told in result.err

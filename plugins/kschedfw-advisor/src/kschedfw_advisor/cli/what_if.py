@@ -15,7 +15,7 @@ import typer
 from msgspec.structs import replace
 from rich.console import RenderableType
 
-from kschedfw import KschedfwError
+from kschedfw import KschedfwError, SchedulerConfiguration, WhatIf
 from kschedfw.api.reading import STANDARD_INPUT, UnreadableError, only_document, read_at_most, shown
 from kschedfw.cli import (
     DEFAULT_CHOICE,
@@ -25,6 +25,7 @@ from kschedfw.cli import (
     ConfigurationChoice,
     ExitCode,
     FormatOption,
+    Input,
     InputFormat,
     Live,
     NoProgressOption,
@@ -42,6 +43,9 @@ from kschedfw.cli import (
     with_input_options,
 )
 from kschedfw.explain import SCHEMA_VERSION
+from kschedfw.what_if import ScalingPlan
+from kschedfw_advisor.cli import scaling_plan
+from kschedfw_advisor.cli.scaling_plan import read_plan
 from kschedfw_advisor.cli.what_if_input import JsonOption
 from kschedfw_advisor.cli.what_if_output import counts_text
 from kschedfw_advisor.explore.changes import Change
@@ -61,13 +65,17 @@ CLUSTER is as for simulate. --changes FILE has the changes, as YAML or JSON: a l
 the JSON of pending. Those of the configuration are weight, plugin and arguments, with `profile`, `plugin` and `weight`,
 `enabled` or `arguments`. Nothing is changed in earnest.
 
+With --plan FILE instead, an autoscaler's plan is checked: `addNodes`, a list of manifests; `removeNodes`, a list of
+names; and `pods`, the node of each pod by its key, or null for any. Each decision of kube-scheduler that the plan
+doesn't expect is explained, and the exit code is 1 if there is one.
+
 Pending pods are scheduled, with preemption, before the changes and after them. Ties between nodes go to the first by
 name, so that no pod moves which the changes have nothing to do with.
 
 \b
 Exit codes:
-  0    no pod has lost its place
-  1    some have; or a plugin failed (see standard error)
+  0    no pod has lost its place; kube-scheduler agrees with the plan
+  1    some have; it doesn't agree; or a plugin failed (see standard error)
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted
@@ -100,6 +108,9 @@ def what_if(
     changes: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The changes; - is the standard input.")
     ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An autoscaler's plan, instead of changes.")
+    ] = None,
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
     format: FormatOption = InputFormat.MANIFESTS,
@@ -108,15 +119,19 @@ def what_if(
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
-    if changes is None:
-        raise UsageError("--changes FILE is needed: what changes")
-    wanted = read_changes(changes)
+    if (changes is None) is (plan is None):
+        raise UsageError("--changes FILE is needed: what changes; or --plan FILE, an autoscaler's plan")
+    planned = None if plan is None else read_plan(plan)
+    wanted = () if changes is None else read_changes(changes)
     configuration = chosen.load()
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
         loaded = read_input(
             format, cluster or [], pods or [], reading, live=live, progress=bar, show_progress=not no_progress
         )
     tell(loaded.problems)
+    if planned is not None:
+        _check(loaded, configuration, planned, as_json=as_json)
+        return
     with closing(Workbench(loaded.cluster, configuration)) as bench:
         found = difference(bench, wanted)
     notes = [*loaded.notes, *refusal_notes(loaded.refused), *found.after.notes]
@@ -125,6 +140,24 @@ def what_if(
     else:
         print_parts(stdout_console(), _parts(found, notes))
     if found.has_lost:
+        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+
+
+def _check(
+    loaded: Input, configuration: SchedulerConfiguration, planned: ScalingPlan, *, as_json: bool
+) -> None:
+    notes = [*loaded.notes, *refusal_notes(loaded.refused)]
+    with WhatIf(loaded.cluster, configuration) as asked, asked.transaction() as trial:
+        try:
+            found = trial.check(planned)
+        except KschedfwError as error:
+            raise UsageError(str(error)) from None
+        if as_json:
+            print(json.dumps(scaling_plan.to_json(found, notes), indent=2, ensure_ascii=False))
+        else:
+            told = [block(*(f"note: {note}" for note in notes))] if notes else []
+            print_parts(stdout_console(), [*scaling_plan.parts(found), *told])
+    if not found:
         raise typer.Exit(ExitCode.NOTHING_TO_DO)
 
 
