@@ -54,7 +54,7 @@ types: $(VENV)/.installed-dev
 affected: $(VENV)/.installed-dev
 	@tests="$$($(BIN)/python .ci/affected.py $(TESTS))"; \
 	if [ -z "$$tests" ]; then echo 'No test imports what changed.'; else \
-		$(BIN)/python -m pytest -q $$tests -m 'not slow and not nightly' --hypothesis-profile quick --numprocesses auto --dist worksteal; fi
+		$(BIN)/python -m pytest -q $$tests -m 'not slow and not nightly' --numprocesses auto --dist worksteal; fi
 
 test: $(VENV)/.installed-dev ## all checks: all tests, and beside them lint, then other distributions' and the documentation's
 	@$(MAKE) --no-print-directory --jobs=2 suites lint downstreams pages

@@ -61,7 +61,7 @@ _MARKER = (
 
 
 _PROFILES = (
-    "register the profiles default, quick and nightly of Hypothesis: few examples that are the same each time, for "
+    "register the profiles default and nightly of Hypothesis: few examples that are the same each time, for "
     "nightly many new ones, and no limit of time"
 )
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 
 from kschedfw.api.anonymize import Anonymizer
@@ -48,6 +50,31 @@ def test_what_is_loaded_makes_a_cluster_that_can_be_asked_and_written(manifests:
     missing_objects(InMemoryCluster(objects))
     assert [object_from_manifest(to_manifest(obj)) for obj in objects] == list(objects)
     assert len(list(Anonymizer().anonymized(objects))) == len(objects)
+
+
+def as_one_list(objects: list[Manifest]) -> list[Manifest]:
+    return [{"apiVersion": "v1", "kind": "List", "items": objects}]
+
+
+def as_lists_of_each_kind(objects: list[Manifest]) -> list[Manifest]:
+    return [
+        {
+            "apiVersion": obj["apiVersion"],
+            "kind": f"{obj['kind']}List",
+            "items": [{key: obj[key] for key in obj if key not in ("apiVersion", "kind")}],
+        }
+        for obj in objects
+    ]
+
+
+@pytest.mark.parametrize("form", [as_one_list, as_lists_of_each_kind])
+def test_lists_are_read_as_the_documents_of_their_objects(
+    form: Callable[[list[Manifest]], list[Manifest]],
+) -> None:
+    listed, single = read(form(everything_of_a_dump())), read(everything_of_a_dump())
+    assert listed.objects() == single.objects()
+    assert listed.custom_objects == single.custom_objects
+    assert listed.ignored == single.ignored
 
 
 def test_one_object_of_every_kind_as_an_api_server_writes_it_is_read() -> None:

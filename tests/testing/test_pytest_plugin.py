@@ -409,7 +409,7 @@ def test_they_are():
     @pytest.mark.parametrize(
         ("options", "settings"),
         [
-            ((), "True True 20 6"),
+            ((), "True True 12 4"),
             (("--hypothesis-profile", "nightly"), "True False 100 30"),
         ],
     )
