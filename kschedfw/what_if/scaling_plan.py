@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class DeviationKind(StrEnum):
     """How kube-scheduler's decision differs from a plan."""
 
-    NO_NODE = "no-node"
+    STAYS_PENDING = "stays-pending"
     """The pod would stay pending: no node fits, the planned ones included."""
     PREEMPTS = "preempts"
     """The pod would evict others to get its place."""
@@ -149,7 +149,7 @@ def _deviation(trial: Transaction, wanted: list[Pod], outcome: Outcome, planned:
     """Return the difference between an outcome and the planned node, the empty text for any; None if there is none."""
     pod, node = outcome.pod, outcome.node_name
     if isinstance(outcome, Refused):
-        return Deviation(DeviationKind.NO_NODE, pod.key, planned, "", outcome.message)
+        return Deviation(DeviationKind.STAYS_PENDING, pod.key, planned, "", outcome.message)
     if outcome.victims:
         names = some_names([each.key for each in outcome.victims])
         return Deviation(DeviationKind.PREEMPTS, pod.key, planned, node, f"it preempts {names}")

@@ -50,7 +50,7 @@ def test_a_pod_that_fits_nowhere_is_told_in_kube_schedulers_words() -> None:
     found = checked(cluster, ScalingPlan(remove=("b",), pods={"default/web": "a"}))
     assert not found
     assert not found.works
-    assert deviations(found) == [(DeviationKind.NO_NODE, "default/web", "a", "")]
+    assert deviations(found) == [(DeviationKind.STAYS_PENDING, "default/web", "a", "")]
     assert found.deviations[0].message.startswith(
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
     )

@@ -16,7 +16,7 @@ from kschedfw_advisor.explore.outcome import MOVES
 from kschedfw_advisor.pending import KindOutcome
 
 _DEVIATIONS: Final = {
-    DeviationKind.NO_NODE: Code("the pod would stay pending: no node fits"),
+    DeviationKind.STAYS_PENDING: Code("the pod would stay pending: no node fits"),
     DeviationKind.PREEMPTS: Code("the pod would evict others to get its place"),
     DeviationKind.WAITS: Code("the pod would wait for permission to run, for the rest of its gang"),
     DeviationKind.NODE_REFUSES: Code("the planned node isn't feasible; the pod would run on another one"),

@@ -134,7 +134,7 @@ def test_each_decision_that_a_plan_does_not_expect_is_explained_and_coded(
     (told,) = answer["deviations"]
     assert told["message"].startswith("0/2 nodes are available: ")
     assert told == {
-        "code": "no-node",
+        "code": "stays-pending",
         "pod": "default/too-big",
         "planned": "n1",
         "node": None,
