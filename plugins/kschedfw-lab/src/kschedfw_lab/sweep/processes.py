@@ -1,4 +1,8 @@
-"""An executor with worker processes on this machine that survives the death of a worker."""
+"""An executor with worker processes on this machine that survives the death of a worker.
+
+loky 3.7 was tried in its place: when one of two workers was killed, the executor failed the calls in progress, all that
+waited, and every later one.
+"""
 
 from __future__ import annotations
 
