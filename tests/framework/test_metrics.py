@@ -144,6 +144,7 @@ class Bench:
                 GROUP,
                 PlacedGroup(GroupPlacement("", selection), {}),
                 1,
+                0,
             ),
             "run_pre_filter_plugins": (self.state, POD),
             "run_post_filter_plugins": (self.state, POD, NodeToStatus()),

@@ -388,7 +388,9 @@ def test_a_contract_whose_plugin_is_not_accepted_says_so_once_at_length_and_else
         "\nplugin 'Rack': unknown hook 'fliter_batch'; did you mean 'filter_batch'? "
         "(see test_hooks_and_arguments_are_accepted)\n"
     )
-    assert others.count(line) == 7
+    failed = re.search(r"^(\d+) failed", told_of_classes, flags=re.MULTILINE)
+    assert failed is not None
+    assert others.count(line) == int(failed[1]) - 1
     assert "\nE  " not in others
     assert "`validate`" not in told_of_classes
 
