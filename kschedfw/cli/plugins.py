@@ -132,7 +132,7 @@ def summary(registry: Registry, name: str) -> PluginSummary:
         hooks=hooks_of(plugin),
         reads=plugin.reads.value if plugin.reads is not None else "",
         signs=plugin.sign is not Plugin.sign,
-        pure=plugin.pure,
+        pure=bool(plugin.pure),
         arguments=_arguments(plugin),
     )
 

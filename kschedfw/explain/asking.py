@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from kschedfw.api.pod import Pod
 from kschedfw.explain.steps import Beyond, Refusals
+from kschedfw.explain.wording import WORDED
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Evidence, GivesEvidence, NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES
@@ -70,11 +71,13 @@ def _crowded(
 def _asking(framework: Framework, name: str) -> _Ask | None:
     """Return the plugin's `evidence`, called without failing; None for a plugin that gives none.
 
-    For a pure filter without it, the evidence is what the filter reads.
+    For a pure filter without it, the evidence is what the filter reads, unless explanations have words of their own.
     """
     plugin = framework.plugins[name]
     if isinstance(plugin, GivesEvidence):
         ask: Hook = asked_method(plugin, "evidence")
+    elif type(plugin) in WORDED:
+        ask = WORDED[type(plugin)]
     elif is_pure(plugin, "filter"):
         ask = partial(learned_evidence, framework.hooks_of(name)["filter"])
     else:

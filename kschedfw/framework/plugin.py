@@ -34,6 +34,9 @@ PLANNED_HOOKS = (
 )
 """The hooks whose answers a plugin promises by `Plugin.amounts_rule`."""
 
+PURE_HOOKS = ("pre_filter", "filter", "pre_score", "score", "normalize_score")
+"""The hooks that a plugin may promise to be pure by `Plugin.pure`."""
+
 ArgsT = TypeVar("ArgsT", default=None)
 
 
@@ -75,10 +78,12 @@ class Plugin(Generic[ArgsT]):
             name = "Rack"
             args_type = RackArgs
 
-    `pure` is a promise: the answers of `filter` and `score` depend on the plugin's arguments, the pod, the node with
-    its pods, and what the plugin's own pre_filter and pre_score wrote into the state. They depend on nothing else, such
-    as the clock, the cluster, or attributes that change. Then the framework learns what the hooks read while they run,
-    and asks them once for each distinct combination of the values read instead of about every node for every pod.
+    `pure = True` is a promise: the answers of the hooks up to score (`PURE_HOOKS`) depend on the plugin's arguments,
+    the pod, the node with its pods, and what the plugin's own pre_filter and pre_score wrote into the state. They
+    depend on nothing else, such as the clock, the cluster, or attributes that change. Then the framework learns what
+    the hooks read while they run, and asks them once for each distinct combination of the values read instead of about
+    every node for every pod. A plugin whose pre_filter or pre_score looks something up in the cluster, or counts the
+    nodes, names the hooks for which the promise holds instead: `pure = ("filter", "score")`.
 
     `reads` and `sign` are promises that let the framework reuse answers: for two pods with equal signatures,
     the answer for a node differs only if something within `reads` changed in between. normalize_score then depends on
@@ -90,7 +95,7 @@ class Plugin(Generic[ArgsT]):
 
     name: ClassVar[str]
     args_type: ClassVar[type[object] | None] = None
-    pure: ClassVar[bool] = False
+    pure: ClassVar[bool | Collection[str]] = False
     reads: ClassVar[Reads | None] = None
 
     def __init__(self, args: ArgsT, handle: Handle) -> None:
@@ -213,7 +218,8 @@ def is_pure(plugin: AnyPlugin, hook: str) -> bool:
 
     The promise of a base class isn't one for a hook that overrides the base's.
     """
-    if not plugin.pure:
+    pure = plugin.pure
+    if not (pure is True or (pure and hook in pure)):
         return False
     kinds = type(plugin).__mro__
     promising = next(index for index, kind in enumerate(kinds) if "pure" in vars(kind))

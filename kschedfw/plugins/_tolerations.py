@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +33,6 @@ def has_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Tolerat
 def sorted_tolerations(pod: Pod) -> Hashable:
     """Return a signature of the pod's tolerations for batching, the same for any order."""
     return tuple(sorted(pod.spec.tolerations, key=lambda each: (each.key, each.value)))
-
-
-def untolerated_taints(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Iterator[Taint]:
-    """Return the taints that forbid scheduling; for explanations, since filters only ask whether there is one."""
-    return (taint for taint in taints if has_untolerated_taint((taint,), tolerations))
 
 
 def untolerated_mask(

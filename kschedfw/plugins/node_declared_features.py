@@ -7,31 +7,25 @@ not when it is placed. Unknown declared names are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final
-
-import numpy as np
 
 from kschedfw import (
     ActionType,
     ClusterEvent,
     CycleState,
     EventResource,
-    IntArray,
     Node,
     NodeInfo,
-    NodeTable,
     Plugin,
     Pod,
     QueueingHint,
     Reads,
     StateKey,
     Status,
-    Verdicts,
     hookimpl,
 )
 from kschedfw.api import PodSpec, RestartRuleAction
-from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 
 _LACKING = Status.unresolvable("node(s) didn't match Pod's required features")
@@ -73,13 +67,11 @@ class NodeDeclaredFeatures(Plugin):
     """Refuses nodes that don't declare every feature that the pod needs."""
 
     name = "NodeDeclaredFeatures"
+    pure = True
     reads = Reads.NODE
 
-    def sign(self, pod: Pod) -> Hashable | None:
-        return required_features(pod)
-
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
-        return self.sign(pod)
+        return required_features(pod)
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
@@ -93,20 +85,6 @@ class NodeDeclaredFeatures(Plugin):
     def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
         declared = node_info.node.status.declared_features
         return None if state.read(_REQUIRED).issubset(declared) else _LACKING
-
-    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
-        declared = node_info.node.status.declared_features
-        for feature in sorted(state.read(_REQUIRED).difference(declared)):
-            yield Evidence(
-                f"feature {feature}", "not declared", values={"feature": feature}, code="undeclared-feature"
-            )
-
-    @hookimpl
-    def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:
-        required = state.read(_REQUIRED)
-        column = nodes.encoded("declared features", lambda info: info.node.status.declared_features)
-        lacking = np.array([not required.issubset(declared) for declared in column.values], dtype=np.bool_)
-        return Verdicts.refuse(lacking[column.codes.take(rows)], _LACKING)
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:

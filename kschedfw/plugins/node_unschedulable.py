@@ -8,16 +8,13 @@ from kschedfw import (
     ActionType,
     ClusterEvent,
     EventResource,
-    IntArray,
     Node,
     NodeInfo,
-    NodeTable,
     Plugin,
     Pod,
     QueueingHint,
     Reads,
     Status,
-    Verdicts,
     hookimpl,
 )
 from kschedfw.api import Taint, TaintEffect
@@ -34,11 +31,8 @@ class NodeUnschedulable(Plugin):
     """Refuses nodes with `unschedulable: true`, unless the pod tolerates the taint that goes with it."""
 
     name = "NodeUnschedulable"
+    pure = True
     reads = Reads.NODE
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        tolerations = pod.spec.tolerations
-        return bool(tolerations) and tolerates(tolerations, _TAINT)
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return sorted_tolerations(pod)
@@ -48,11 +42,6 @@ class NodeUnschedulable(Plugin):
         if node_info.node.spec.unschedulable and not tolerates(pod.spec.tolerations, _TAINT):
             return _CORDONED
         return None
-
-    @hookimpl
-    def filter_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
-        cordoned = nodes.unschedulable.take(rows)
-        return Verdicts.refuse(cordoned & (not tolerates(pod.spec.tolerations, _TAINT)), _CORDONED)
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:

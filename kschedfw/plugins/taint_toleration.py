@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Hashable, Iterable, Sequence
-
-import numpy as np
+from collections.abc import Hashable, Sequence
 
 from kschedfw import (
     ActionType,
@@ -15,43 +12,23 @@ from kschedfw import (
     IntArray,
     Node,
     NodeInfo,
-    NodeTable,
     Plugin,
     Pod,
     QueueingHint,
     Reads,
     StateKey,
     Status,
-    Verdicts,
     hookimpl,
 )
 from kschedfw.api import Taint, TaintEffect, Toleration
-from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._normalize import normalized
-from kschedfw.plugins._tolerations import (
-    has_untolerated_taint,
-    sorted_tolerations,
-    tolerates,
-    untolerated_mask,
-    untolerated_taints,
-)
+from kschedfw.plugins._tolerations import has_untolerated_taint, sorted_tolerations, tolerates
 
 _UNTOLERATED = Status.unresolvable("node(s) had untolerated taint(s)")
 # A toleration without an effect matches taints of all effects.
 _SOFT = (None, TaintEffect.PREFER_NO_SCHEDULE)
 _SOFT_TOLERATIONS = StateKey[tuple[Toleration, ...]]("TaintToleration.soft_tolerations")
-
-
-# Thousands of nodes have the same few taints.
-@functools.lru_cache(maxsize=1024)
-def _evidence_of(taint: Taint) -> Evidence:
-    value = f"={taint.value}" if taint.value else ""
-    return Evidence(
-        f"taint {taint.key}{value}:{taint.effect}",
-        values={"key": taint.key, "value": taint.value, "effect": taint.effect.value},
-        code="untolerated-taint",
-    )
 
 
 class TaintToleration(Plugin):
@@ -61,10 +38,8 @@ class TaintToleration(Plugin):
     """
 
     name = "TaintToleration"
+    pure = True
     reads = Reads.NODE
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        return pod.spec.tolerations
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return sorted_tolerations(pod)
@@ -76,14 +51,6 @@ class TaintToleration(Plugin):
             return _UNTOLERATED
         return None
 
-    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
-        for taint in untolerated_taints(node_info.node.spec.taints, pod.spec.tolerations):
-            yield _evidence_of(taint)
-
-    @hookimpl
-    def filter_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
-        return Verdicts.refuse(untolerated_mask(nodes, rows, pod.spec.tolerations), _UNTOLERATED)
-
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> None:
         tolerations = pod.spec.tolerations
@@ -94,12 +61,6 @@ class TaintToleration(Plugin):
         """Return the number of untolerated PreferNoSchedule taints; `normalize_score` makes fewer better."""
         tolerations = state.read(_SOFT_TOLERATIONS)
         return _untolerated_soft(node_info.node.spec.taints, tolerations)
-
-    @hookimpl
-    def score_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> IntArray:
-        tolerations, column = state.read(_SOFT_TOLERATIONS), nodes.taints
-        counts = [_untolerated_soft(taints, tolerations) for taints in column.values]
-        return np.array(counts, dtype=np.int64)[column.codes.take(rows)]
 
     @hookimpl
     def normalize_score(self, scores: IntArray) -> IntArray:

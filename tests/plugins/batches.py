@@ -58,10 +58,14 @@ class Asked:
         name = self.plugin.name
         if "filter_batch" in self.hooks and name not in state.skip_filter_plugins:
             verdicts = self.hooks["filter_batch"](state, pod, table, rows)
+            if verdicts is None and self.plugin.pure:
+                return self.scalar(pod, rows)  # learning pauses, since nothing repeats
             assert verdicts.codes.shape == rows.shape
             refusals = [verdicts.of(index) for index in range(len(rows))]
         if "score_batch" in self.hooks and name not in state.skip_score_plugins:
             answer = self.hooks["score_batch"](state, pod, table, rows)
+            if answer is None and self.plugin.pure:
+                return self.scalar(pod, rows)
             assert (answer.shape, answer.dtype) == (rows.shape, np.int64)
             scores = answer.tolist()
         return list(zip(refusals, scores, strict=True))

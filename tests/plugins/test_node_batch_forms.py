@@ -1,4 +1,4 @@
-"""The plugins that look at one node at a time: their batch forms, and what they promise by `reads` and `sign`."""
+"""The plugins that look at one node at a time: their batch forms, learned or written, and their promises."""
 
 from __future__ import annotations
 
@@ -75,9 +75,11 @@ def test_both_forms_agree_and_answers_hold_while_the_cluster_changes(
         for pod in some:
             rows = data.draw(some_rows(len(snapshot)))
             assert ask.batch(pod, rows) == ask.scalar(pod, rows)
-            ask.keeps_its_promises(pod)
+            if not plugin.pure:
+                ask.keeps_its_promises(pod)
         change(snapshot, data)
     every = np.arange(len(snapshot))
     for pod in some:
         assert ask.batch(pod, every) == ask.scalar(pod, every)
-        ask.keeps_its_promises(pod)
+        if not plugin.pure:
+            ask.keeps_its_promises(pod)

@@ -21,11 +21,5 @@ def test_a_pod_that_names_a_node_fits_there_only() -> None:
     assert verdicts["a"].reasons == ("node(s) didn't match the requested node name",)
 
 
-def test_pods_that_name_the_same_node_share_their_answers() -> None:
-    plugin = HARNESS.framework.plugins["NodeName"]
-    assert plugin.sign(make_pod("x").node("b").build()) == plugin.sign(make_pod("y").node("b").build())
-    assert plugin.sign(make_pod("x").node("b").build()) != plugin.sign(make_pod("x").build())
-
-
 def test_a_new_node_may_help() -> None:
     assert len(HARNESS.framework.events_to_register()["NodeName"]) == 1

@@ -95,13 +95,6 @@ def test_conflicts_are_mutual(first: Port, second: Port) -> None:
     assert fits(first, second) == fits(second, first)
 
 
-def test_pods_that_want_the_same_ports_share_their_answers() -> None:
-    plugin = FrameworkHarness(NodePorts).framework.plugins["NodePorts"]
-    one, other = ("", "TCP", 80), ("", "TCP", 81)
-    assert plugin.sign(wanting(one, other)) == plugin.sign(wanting(other, one))
-    assert plugin.sign(wanting(one)) != plugin.sign(wanting(other))
-
-
 def test_only_the_deletion_of_a_pod_that_held_a_wanted_port_helps() -> None:
     deletion, node_added = FrameworkHarness(NodePorts).framework.events_to_register()["NodePorts"]
     assert node_added.hint is None

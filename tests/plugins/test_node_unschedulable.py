@@ -37,13 +37,6 @@ def test_a_comparison_never_tolerates() -> None:
     assert not HARNESS.filter(pod)["cordoned"].is_success
 
 
-def test_pods_share_answers_if_they_agree_on_this_one_taint() -> None:
-    plugin = HARNESS.framework.plugins["NodeUnschedulable"]
-    tolerant = make_pod().toleration(TAINT).build()
-    assert plugin.sign(make_pod().toleration("other").build()) == plugin.sign(make_pod().build())
-    assert plugin.sign(tolerant) != plugin.sign(make_pod().build())
-
-
 def test_uncordoning_helps_and_so_does_a_new_open_node() -> None:
     node_change, _ = HARNESS.framework.events_to_register()["NodeUnschedulable"]
     assert node_change.hint is not None

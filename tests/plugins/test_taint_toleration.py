@@ -136,14 +136,6 @@ def test_scoring_without_pre_score_is_an_error() -> None:
     assert status.code is Code.ERROR
 
 
-def test_pods_with_the_same_tolerations_share_their_answers() -> None:
-    plugin = FrameworkHarness(TaintToleration).framework.plugins["TaintToleration"]
-    assert plugin.sign(make_pod("x").toleration("a").build()) == plugin.sign(
-        make_pod("y").toleration("a").build()
-    )
-    assert plugin.sign(make_pod("x").toleration("a").build()) != plugin.sign(make_pod("x").build())
-
-
 def test_a_node_change_helps_if_the_node_becomes_acceptable() -> None:
     node_change, _ = FrameworkHarness(TaintToleration).framework.events_to_register()["TaintToleration"]
     assert node_change.hint is not None

@@ -434,6 +434,19 @@ class _Pure(Plugin):
         self.nodes, self.clock = handle.snapshot, handle.clock
 
 
+@caught(
+    "pure_hooks_before_filter_and_score_depend_on_the_pod_alone",
+    "LooksUpInTheCluster.pre_filter, which says that it is pure, asks the handle for its cluster",
+)
+class LooksUpInTheCluster(_Pure):
+    @hookimpl
+    def pre_filter(self) -> Status | None:
+        return None if self.handle.cluster.list(Pod) else Status.skip()
+
+    @hookimpl
+    def filter(self) -> None: ...
+
+
 @caught(PURE, "AsksForTheSnapshot.score, which says that it is pure, asks the handle for its snapshot")
 class AsksForTheSnapshot(_Pure):
     @hookimpl

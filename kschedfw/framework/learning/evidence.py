@@ -11,7 +11,8 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.learning.learned import Hook
 from kschedfw.framework.learning.places import ABSENT, Place, reader, told_apart
-from kschedfw.framework.learning.views import Notes, StateView, object_view
+from kschedfw.framework.learning.state_view import StateView
+from kschedfw.framework.learning.views import Notes, object_view
 from kschedfw.framework.nodes.node_info import NodeInfo
 
 _MOST_PARTS: Final = 8
@@ -49,6 +50,10 @@ def _parts(places: Iterable[Place], root: object) -> Sequence[tuple[str, str]]:
 
 def _part(place: Place, value: object) -> tuple[str, str] | None:
     name = _name(place)
+    if any(kind == "each" for kind, _ in place):
+        if place[-1][0] in ("kind", "empty") or not isinstance(value, tuple):
+            return None
+        return name, _shown(", ".join(dict.fromkeys(map(str, value)))) or "none"
     match place[-1:]:
         case (("kind", _),) if place[-2][0] == "key":
             return name, "none" if value is ABSENT else "some"
@@ -72,13 +77,13 @@ def _shown(value: object) -> str:
 
 
 def _name(place: Place) -> str:
-    """Return the name of a place in words: `label rack`, `taints 0 key`, `requested milli cpu`."""
+    """Return the name of a place in words: `label rack`, `taints key`, `requested milli cpu`."""
     words = []
     for kind, argument in place:
         if kind == "attribute" and argument not in _LEFT_OUT:
             words.append(argument.strip("_").replace("_", " "))
-        elif kind in ("key", "index"):
-            if kind == "key" and words:
+        elif kind == "key":
+            if words:
                 words[-1] = words[-1].removesuffix("s")
             words.append(printable(str(argument), _LONGEST))
     return " ".join(words) or str(place[-1][1] if place else "all of it")

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Final, TypeAlias
 
-import attrs
 import numpy as np
 
 from kschedfw.api.bounded_dict import BoundedDict
@@ -22,10 +21,11 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.learning.node_values import NodeValues
 from kschedfw.framework.learning.places import Place, readers, told_apart
-from kschedfw.framework.learning.views import Notes, StateView, object_view
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.learning.state_view import StateView
+from kschedfw.framework.learning.views import Notes, object_view
+from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import AnyPlugin, is_pure
 from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 
@@ -57,18 +57,22 @@ _LONGEST_PAUSE: Final = 65_536
 
 
 @define(eq=False)
-class _Kept:
+class Revision:
+    """A number that rises whenever more is known of what the pure hooks of a profile read, or learning ends or resumes.
+
+    Answers that were kept by what was known before may be about pods that are now told apart.
+    """
+
+    number: int = 0
+
+
+@define(eq=False)
+class _Answers:
     """The answers for pods with the same values, by the code of a node's values."""
 
-    answers: IntArray
+    by_code: IntArray
     known: int = 0
     """The number of codes with an answer."""
-    version: tuple[int, int, int] | None = None
-    """The version of the table in which all nodes were last asked about; `found` and `for_all` are of then."""
-    found: IntArray = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
-    """The answers about all nodes, by row."""
-    for_all: Any = None
-    """The same as the batch form gives it."""
 
 
 class LearnedHook(ABC):
@@ -81,9 +85,10 @@ class LearnedHook(ABC):
 
     hook_name: ClassVar[str]
 
-    def __init__(self, hook: Hook, plugin: str = "") -> None:
+    def __init__(self, hook: Hook, plugin: str = "", revision: Revision | None = None) -> None:
         self._hook = hook
         self.plugin = plugin
+        self._revision = Revision() if revision is None else revision
         self._answers = 0
         self.of_pod, self.of_node, self.of_state = Notes(), Notes(), Notes()
         self.problem = ""
@@ -102,7 +107,7 @@ class LearnedHook(ABC):
         self._nodes: NodeValues | None = None
         self._epoch = 0
         self._views: dict[int, Any] = {}
-        self._kept: BoundedDict[Hashable, _Kept] = BoundedDict(_LEAST_KINDS)
+        self._kept: BoundedDict[Hashable, _Answers] = BoundedDict(_LEAST_KINDS)
 
     @property
     def is_learning(self) -> bool:
@@ -115,6 +120,7 @@ class LearnedHook(ABC):
             return None
         if self._pause:
             self._pause -= 1
+            self._revision.number += not self._pause
             return None
         try:
             answer = self._answer(state, pod, nodes, rows)
@@ -139,8 +145,10 @@ class LearnedHook(ABC):
             number = self._number(self._hook(state, pod, info))
         except HOOK_FAILURES:
             number = None
-        if number == self._number_at(answer, position):
-            return True
+        return number == self._number_at(answer, position) or self.found_impure(pod, info)
+
+    def found_impure(self, pod: Pod, info: NodeInfo) -> bool:
+        """End learning, since the hook itself answered otherwise about this node. Return False."""
         self.problem = "it isn't pure, as it answered differently for equal values"
         _log.warning(
             "plugin %s: what %s reads is learned no more: %s, for %s on %s",
@@ -156,47 +164,33 @@ class LearnedHook(ABC):
         while True:
             nodes = self._follow()
             kept = self._of(self._key(pod, state))
-            is_all = rows is table.all_rows
-            if is_all and kept.version == nodes.version:
-                return kept.for_all
             column = nodes.column
-            if len(kept.answers) < column.size:
-                more = np.full(column.size + 16 - len(kept.answers), _UNKNOWN, dtype=np.int64)
-                kept.answers = np.concatenate((kept.answers, more))
-            found: IntArray
+            if len(kept.by_code) < column.size:
+                more = np.full(column.size + 16 - len(kept.by_code), _UNKNOWN, dtype=np.int64)
+                kept.by_code = np.concatenate((kept.by_code, more))
+            codes = column.codes if rows is table.all_rows else column.codes.take(rows)
             # Codes of values that no node has any more may have no answer.
-            is_complete = kept.known == column.size
-            if is_all and is_complete and kept.version is not None and kept.version == nodes.before:
-                # As a rule one node has changed, that where the pod before was placed.
-                found = kept.found.copy()
-                for row in nodes.changed:
-                    found[row] = kept.answers[column.codes[row]]
-                break
-            codes = column.codes if is_all else column.codes[rows]
-            found = kept.answers.take(codes)
-            if is_complete or self._ask_unknown(state, pod, rows, codes, found, kept):
-                break
-        answer = self._as_batch(found)
-        if is_all:
-            kept.version, kept.found, kept.for_all = nodes.version, found, answer
-        return answer
+            missing: Sequence[int] = ()
+            if not kept.known and codes is column.codes:
+                missing = nodes.present
+            elif kept.known < column.size:
+                missing = self._missing(kept, codes)
+            if not missing:
+                return self._as_batch(kept.by_code.take(codes))
+            if self._ask(state, pod, self._views_of(missing, rows, codes), missing, kept):
+                return self._as_batch(kept.by_code.take(codes))
 
-    def _ask_unknown(
-        self,
-        state: CycleState,
-        pod: Pod,
-        rows: IntArray,
-        codes: Any,
-        found: IntArray,
-        kept: _Kept,
+    def _missing(self, kept: _Answers, codes: Codes) -> Sequence[int]:
+        """Return those of the codes that have no answer, each once."""
+        is_there = np.bincount(codes, minlength=len(kept.by_code)) > 0
+        missing: list[int] = (is_there & (kept.by_code == _UNKNOWN)).nonzero()[0].tolist()
+        return missing
+
+    def _ask(
+        self, state: CycleState, pod: Pod, views: Sequence[Any], codes: Sequence[int], kept: _Answers
     ) -> bool:
-        """Ask the hook about values that no such pod has met, and add its answers. Return False for new places."""
-        unknown = (found == _UNKNOWN).nonzero()[0]
-        if not len(unknown):
-            return True
-        missing, first = np.unique(codes[unknown], return_index=True)
+        """Ask the hook about these values of nodes, and keep its answers. Return False if there are new places."""
         the_pod, the_state = object_view(pod, (), self.of_pod), StateView(state, self.of_state)
-        views = self._views_of(missing.tolist(), rows[unknown[first]].tolist())
         hook, failed = self._hook, False
         self._asked += len(views)
         try:
@@ -208,33 +202,36 @@ class LearnedHook(ABC):
             self._noted = noted
             if self._has_more_places():
                 return False
-        numbers = [] if failed else [self._number(answer) for answer in answers]
+        numbers = [] if failed else list(map(self._number, answers))
         known = [number for number in numbers if number is not None]
         if len(known) < len(views):
             # A failure, or a status that isn't kept. The framework hears of it from the hook, which it asks next.
-            self._asked += len(rows)
+            self._asked += len(self._nodes.column.codes) if self._nodes else 0
             raise _NotLearnedError
-        kept.answers[missing] = known
+        if codes[-1] == len(codes) - 1:
+            kept.by_code[: len(codes)] = known  # of all codes in their order; a list of codes takes longer
+        else:
+            kept.by_code[codes] = known
         kept.known += len(known)
-        found[unknown] = kept.answers.take(codes[unknown])
         return True
 
-    def _views_of(self, codes: Sequence[int], rows: Sequence[int]) -> Sequence[Any]:
-        """Return a view for each code of a node's values; `rows` are nodes with these codes.
+    def _views_of(self, codes: Sequence[int], rows: IntArray, codes_of_rows: Codes) -> Sequence[Any]:
+        """Return a view for each code of a node's values; some of the rows are nodes with these codes.
 
         A view that was made for another node with these values does as well, and its slots are filled.
         """
-        assert self._nodes is not None
-        infos, known = self._nodes.table.node_infos, self._views
-        views = []
-        for code, row in zip(codes, rows, strict=True):
-            view = known.get(code)
-            if view is None:
-                view = object_view(infos[row], (), self.of_node)
-                if len(known) < _MOST_VIEWS:
-                    known[code] = view
-            views.append(view)
-        return views
+        known = self._views
+        if any(code not in known for code in codes):
+            assert self._nodes is not None
+            infos = self._nodes.table.node_infos
+            first = dict(zip(reversed(codes_of_rows.tolist()), reversed(rows.tolist()), strict=True))
+            made = {
+                code: object_view(infos[first[code]], (), self.of_node) for code in codes if code not in known
+            }
+            if len(known) + len(made) > _MOST_VIEWS:
+                return [known.get(code) or made[code] for code in codes]
+            known.update(made)
+        return [known[code] for code in codes]
 
     def _has_more_places(self) -> bool:
         """Take over what was noted. Return whether pods or nodes are told apart by more than before."""
@@ -249,10 +246,13 @@ class LearnedHook(ABC):
         before, self._places = self._places, places
         if places == before:
             return False
+        self._revision.number += 1
         if places[1] != before[1]:
             self._nodes = NodeValues(places[1], self._nodes.table) if self._nodes else None
             self._views.clear()
         self._kept.clear()
+        for each, its in zip(notes, places, strict=True):
+            each.wholes = frozenset(place for place in its if place and place[-1][0] in ("attribute", "key"))
         of_pod, of_state = readers(places[0]), readers(places[2])
         self._key = lambda pod, state: (of_pod(pod), of_state(_Contents(state))) if places[2] else of_pod(pod)
         return True
@@ -261,7 +261,7 @@ class LearnedHook(ABC):
         """Begin with another table, of which nothing is known."""
         self._nodes = NodeValues(self._places[1], table)
         self._views.clear()
-        size = 16 * (2 * len(table) + 64) + 512
+        size = 8 * (2 * len(table) + 64) + 512
         self._kept = BoundedDict(max(_LEAST_KINDS, _BYTES // size))
 
     def _follow(self) -> NodeValues:
@@ -275,12 +275,16 @@ class LearnedHook(ABC):
             self._kept.clear()
         return nodes
 
-    def _of(self, key: Hashable) -> _Kept:
+    def _of(self, key: Hashable) -> _Answers:
         kept = self._kept.get(key)
         if kept is None:
             assert self._nodes is not None
-            kept = self._kept[key] = _Kept(np.full(self._nodes.column.size + 16, _UNKNOWN, dtype=np.int64))
+            kept = self._kept[key] = _Answers(np.full(self._nodes.column.size + 16, _UNKNOWN, dtype=np.int64))
         return kept
+
+    def credit(self, rows: int) -> None:
+        """Note that so many nodes needn't be asked about, since their answers for such pods are kept elsewhere."""
+        self._debt = max(0.0, self._debt - rows / 2)
 
     def _account(self, nodes: int, answered: int) -> None:
         """Weigh the calls that it took against the nodes that were answered about. Pause if learning doesn't pay."""
@@ -297,6 +301,7 @@ class LearnedHook(ABC):
 
     def _forget(self) -> None:
         """Forget the kept answers, but not which places are read."""
+        self._revision.number += 1
         self._nodes = None
         self._views.clear()
         self._kept.clear()
@@ -319,8 +324,8 @@ class LearnedFilter(LearnedHook):
 
     hook_name = "filter"
 
-    def __init__(self, hook: Hook, plugin: str = "") -> None:
-        super().__init__(hook, plugin)
+    def __init__(self, hook: Hook, plugin: str = "", revision: Revision | None = None) -> None:
+        super().__init__(hook, plugin, revision)
         self._numbers: dict[Status, int] = {Status.success(): 0}
         self._statuses: tuple[Status, ...] = (Status.success(),)
 
@@ -383,12 +388,5 @@ class _Contents:
     def __getitem__(self, name: str) -> object:
         return self._state._data[name]
 
-
-def learned_forms(plugin: AnyPlugin, hooks: Mapping[str, Hook]) -> Mapping[str, LearnedHook]:
-    """Return batch forms, by their names, of a plugin's pure hooks that have none; `hooks` has all hooks by name."""
-    kinds: Mapping[str, type[LearnedHook]] = {"filter": LearnedFilter, "score": LearnedScore}
-    return {
-        f"{name}_batch": kind(hooks[name], plugin.name)
-        for name, kind in kinds.items()
-        if name in hooks and f"{name}_batch" not in hooks and is_pure(plugin, name)
-    }
+    def get(self, name: str, default: object) -> object:
+        return self._state._data.get(name, default)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from kschedfw.framework.learning.places import Place, readers, reads_of_node
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.reads import Reads
@@ -23,22 +25,24 @@ class NodeValues:
         self.column = EncodedColumn(readers(places), table.node_infos)
         self.rows_read = len(table)
         """The number of nodes whose values were read since the caller last set this to 0."""
-        self.version: tuple[int, int, int] | None = None
-        """The state of the nodes that the codes are about; equal versions mean equal codes."""
-        self.before: tuple[int, int, int] | None = None
-        self.changed: Sequence[int] = ()
-        """The rows that have changed since the version `before`, where that is known."""
+        self._present: Sequence[int] | None = None
         self._mark()
 
+    @property
+    def present(self) -> Sequence[int]:
+        """The codes that nodes have, each once, in ascending order."""
+        if self._present is None:
+            self._present = np.flatnonzero(np.bincount(self.column.codes)).tolist()
+        return self._present
+
     def _mark(self) -> None:
+        self._present = None
         table = self.table
         self._layout, self._nodes, self._pods = (
             table.layout,
             table.node_changes.version,
             table.pod_changes.version,
         )
-        self.version = self._layout, self._nodes, self._pods if self._reads_pods else 0
-        self.before = None
 
     def follow(self) -> None:
         """Read the nodes again that have changed."""
@@ -55,7 +59,6 @@ class NodeValues:
             changed = table.changed_since(self._nodes, self._pods)
         else:
             changed = nodes.since(self._nodes)
-        before = self.version
         self._mark()
         if moved_from is None or changed is None:
             column.encode_anew(table.node_infos)
@@ -64,8 +67,6 @@ class NodeValues:
         if moved_from is not table.all_rows or len(column.codes) != len(table):
             column.move_rows(moved_from, table.node_infos)
             self.rows_read += int((moved_from < 0).sum())
-        else:
-            self.before, self.changed = before, changed
         epoch = column.epoch
         for row in changed:
             column.update(row, table.node_infos[row], table.node_infos)

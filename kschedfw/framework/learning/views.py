@@ -10,7 +10,7 @@ what it would find in the real ones. Most of it asks for the items by a method o
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from functools import cache
 from types import MemberDescriptorType
 from typing import Any, Final, NoReturn
@@ -19,12 +19,11 @@ import attrs
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.records import define
-from kschedfw.framework.cycle_state import CycleState, StateKey
-from kschedfw.framework.learning.places import ABSENT, EMPTY, ITEMS, KIND, LENGTH, Place
+from kschedfw.framework.learning.places import ABSENT, EMPTY, ITEMS, KIND, LENGTH, Place, Step
 
 _MOST_ITEMS_APART: Final = 8
-"""The number of items up to which a tuple is read item by item. A longer one, such as a node's pods, counts as a
-whole: a place per item would be compared for every node."""
+"""The number of items up to which the parts of a tuple's items are read. A longer one, such as a node's pods, counts as
+a whole: the parts of each item would be compared for every node."""
 
 _UNREAD: Final = object()
 _set = object.__setattr__
@@ -35,11 +34,13 @@ _set = object.__setattr__
 class Notes:
     """The places that were read of one root, such as the pods of a hook's calls, in the order of the first reads.
 
-    `problem` says what was read that has no value to be compared; empty if nothing was.
+    `problem` says what was read that has no value to be compared; empty if nothing was. `wholes` are places whose
+    values are compared as a whole: what is read below them needs no notes.
     """
 
     places: dict[Place, None] = attrs.field(factory=dict)
     problem: str = ""
+    wholes: frozenset[Place] = frozenset()
 
     def read(self, place: Place) -> None:
         self.places[place] = None
@@ -53,19 +54,23 @@ class Notes:
             self.problem = self.problem or f"it reads a {type(value).__name__}, which can change"
 
 
-def view_of(value: object, place: Place, notes: Notes, *, is_required: bool = False) -> Any:
+def view_of(
+    value: object, place: Place, notes: Notes, *, is_required: bool = False, has_alike: bool = False
+) -> Any:
     """Return a view of the value, or the value itself if it has no parts, and note it where that tells of it.
 
     Args:
         is_required: whether the value at this place always is of this class. Otherwise its class is noted.
+        has_alike: whether all items of a tuple at this place always are of one class. Otherwise their classes are
+            noted where they are read.
     """
     kind = type(value)
     made: object
-    if kind is tuple and value and all(attrs.has(type(item)) for item in value):  # type: ignore[attr-defined]
-        made = TupleView(value, place, notes)  # type: ignore[arg-type]  # its class is tuple
+    if kind is tuple and value and all(_has_parts(type(item)) for item in value):  # type: ignore[attr-defined, arg-type]
+        made = TupleView(value, place, notes, has_alike=has_alike)  # type: ignore[arg-type]  # its class is tuple
     elif kind is FrozenDict and value:
         made = MappingView(value, place, notes)  # type: ignore[arg-type]  # its class is FrozenDict
-    elif attrs.has(kind):
+    elif _has_parts(kind):  # type: ignore[arg-type]  # a class is hashable
         made = object_view(value, place, notes)
     elif kind is tuple or kind is FrozenDict:
         if value:
@@ -86,6 +91,11 @@ def view_of(value: object, place: Place, notes: Notes, *, is_required: bool = Fa
     return made
 
 
+@cache
+def _has_parts(kind: type) -> bool:
+    return attrs.has(kind)
+
+
 class ObjectView:
     """The base of views of attrs objects; `object_view` makes them."""
 
@@ -104,8 +114,12 @@ class ObjectView:
         except Exception:
             notes.read(place)
             raise
-        is_required = type(value).__name__ == slots.kschedfw_parts[name]  # type: ignore[attr-defined]
-        view = view_of(value, place, notes, is_required=is_required)
+        if place in notes.wholes:
+            _set(self, name, value)
+            return value
+        declared: str = slots.kschedfw_parts[name]  # type: ignore[attr-defined]
+        is_required = type(value).__name__ == declared.partition("[")[0]
+        view = view_of(value, place, notes, is_required=is_required, has_alike=_has_items_alike(declared))
         _set(self, name, view)
         return view
 
@@ -171,8 +185,7 @@ def _view_class(kind: type[Any]) -> type[Any]:
         # isinstance and attrs ask for it.
         "__class__": property(lambda _self: kind),
     }
-    equality: object = kind.__eq__
-    if equality is object.__eq__:
+    if not _has_value(kind):
         # Compared by identity: the view stands for the one object that it was made of.
         members["__eq__"] = lambda self, other: _whole(self) is getattr(other, "kschedfw_raw", other)
         members["__hash__"] = lambda self: hash(_whole(self))
@@ -182,11 +195,24 @@ def _view_class(kind: type[Any]) -> type[Any]:
     return type(kind.__name__, (ObjectView, kind), members)
 
 
+def _has_value(kind: type[Any]) -> bool:
+    """Return whether objects of a class are equal by their parts, not by identity."""
+    equality: object = kind.__eq__
+    return equality is not object.__eq__
+
+
 def _class_named(annotation: object) -> str:
-    """Return the name of the only class that values of this type have; empty if it isn't known."""
+    """Return the only class that values of this type have, as annotated; empty if it isn't known."""
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     # `tuple[Taint, ...]` and `FrozenDict[str, str]`, but no union: values of that have several classes.
-    return "" if "|" in text else text.partition("[")[0]
+    return "" if "|" in text else text
+
+
+@cache
+def _has_items_alike(annotation: str) -> bool:
+    """Return whether this is a tuple of any number of objects of one class, such as `tuple[Taint, ...]`."""
+    item = annotation.removeprefix("tuple[").removesuffix(", ...]")
+    return item.isidentifier() and annotation == f"tuple[{item}, ...]"
 
 
 class MappingView(FrozenDict[Any, Any]):
@@ -220,7 +246,9 @@ class MappingView(FrozenDict[Any, Any]):
 
     def _read(self, key: object) -> Any:
         value, place = self._raw.get(key, ABSENT), (*self._place, ("key", key))
-        if value is ABSENT:
+        if place in self._notes.wholes:
+            pass  # compared already
+        elif value is ABSENT:
             self._notes.read(place)
         else:
             value = view_of(value, place, self._notes)
@@ -296,19 +324,27 @@ class TupleView(tuple[Any, ...]):
     _raw: tuple[Any, ...]
     _place: Place
     _notes: Notes
+    _each: Place
     _is_noted: bool
 
-    def __new__(cls, raw: tuple[Any, ...], place: Place = (), notes: Notes | None = None) -> Any:
+    def __new__(
+        cls,
+        raw: tuple[Any, ...],
+        place: Place = (),
+        notes: Notes | None = None,
+        *,
+        has_alike: bool = False,
+    ) -> Any:
         # A copy, which attrs' `asdict` makes of the class that it finds.
         if notes is None:
             return tuple(raw)
         items = raw
+        each: Step = ("each", all(_has_value(type(item)) for item in raw))
         if len(raw) <= _MOST_ITEMS_APART:
-            items = tuple(
-                [object_view(item, (*place, ("index", index)), notes) for index, item in enumerate(raw)]
-            )
+            items = tuple([object_view(item, (*place, each), notes) for item in raw])
         view = super().__new__(cls, items)
         view._raw, view._place, view._notes, view._is_noted = raw, place, notes, False
+        view._each = (*place, each) if has_alike else (*place, each, KIND)
         return view
 
     @property  # type: ignore[misc]  # isinstance and attrs ask for it
@@ -327,8 +363,8 @@ class TupleView(tuple[Any, ...]):
                 notes.read_value(place, self._raw)
             else:
                 notes.read((*place, LENGTH))
-                for index in range(len(self._raw)):
-                    notes.read((*place, ("index", index), KIND))
+                if self._each[-1] == KIND:
+                    notes.read(self._each)
             self._is_noted = True
         return tuple(super().__iter__())
 
@@ -388,58 +424,3 @@ class TupleView(tuple[Any, ...]):
 
     def __reduce_ex__(self, _protocol: object) -> tuple[Any, ...]:
         return tuple, (list(self._items()),)
-
-
-class StateView:
-    """A view of the state of a cycle, in which a plugin's filter and score find what its pre_filter wrote."""
-
-    __slots__ = ("_known", "_notes", "_raw")
-
-    def __init__(self, raw: CycleState, notes: Notes) -> None:
-        self._raw, self._notes = raw, notes
-        self._known: dict[str, Any] = {}
-
-    @property  # type: ignore[misc]  # isinstance asks for it
-    def __class__(self) -> type:
-        return CycleState
-
-    def find(self, key: StateKey[Any]) -> Any:
-        return self.read(key) if key in self._raw else self._absent(key)
-
-    def read(self, key: StateKey[Any]) -> Any:
-        if key not in self._raw:
-            self._absent(key)
-            return self._raw.read(key)  # its own error
-        if key.name not in self._known:
-            value = self._raw.read(key)
-            if not _is_value(value):
-                kind = type(value).__name__
-                self._notes.problem = f"it reads {key.name} of the state, a {kind}, which can change"
-            self._known[key.name] = view_of(value, (("key", key.name),), self._notes)
-        return self._known[key.name]
-
-    def __contains__(self, key: StateKey[Any]) -> bool:
-        self._notes.read((("key", key.name), KIND))
-        return key in self._raw
-
-    def _absent(self, key: StateKey[Any]) -> None:
-        self._notes.read((("key", key.name),))
-
-    def __getattr__(self, name: str) -> Any:
-        # Everything else: what other plugins wrote or whether they skip, and writes, which a filter must not do.
-        self._notes.problem = f"it uses {name} of the state"
-        return getattr(self._raw, name)
-
-
-_VALUES: Final = (str, int, float, bool, bytes, type(None), frozenset)
-
-
-def _is_value(value: object) -> bool:
-    """Return whether a value of the state is immutable and compared by what it contains."""
-    if isinstance(value, tuple):
-        return all(map(_is_value, value))
-    if isinstance(value, Mapping):
-        return isinstance(value, FrozenDict) and all(map(_is_value, value.values()))
-    hashing: object = type(value).__hash__
-    # A class that hashes its objects by their contents promises that the contents don't change.
-    return isinstance(value, _VALUES) or (hashing is not None and hashing is not object.__hash__)

@@ -12,7 +12,8 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.learning.learned import Hook, LearnedHook
 from kschedfw.framework.learning.places import reads_of_node
-from kschedfw.framework.learning.views import Notes, StateView, object_view
+from kschedfw.framework.learning.state_view import StateView
+from kschedfw.framework.learning.views import Notes, object_view
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.status import Status

@@ -80,6 +80,13 @@ class HostPortInfo:
     def __len__(self) -> int:
         return sum(map(len, self._taken.values()))
 
+    # By value: nodes with the same ports are alike to a hook that reads them.
+    def __eq__(self, other: object) -> bool:
+        return self._taken == other._taken if isinstance(other, HostPortInfo) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._taken.items()))
+
 
 _NO_PORTS = HostPortInfo()
 _NOTHING = Resource()

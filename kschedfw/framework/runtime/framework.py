@@ -19,7 +19,7 @@ from kschedfw.framework.extender import Extender
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.learning.learned import LearnedHook
+from kschedfw.framework.learning.learned_plugin import LearnedPlugin
 from kschedfw.framework.learning.waking import learned_events
 from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -172,8 +172,8 @@ class Framework(BindingHooks, PlacementHooks):
         """
         find = self.handle.snapshot.find
         learned = {
-            name: learned_events(self._hooks.of(name), forms.get("filter_batch"), find)
-            for name, forms in self.learned.items()
+            name: learned_events(self._hooks.of(name), each.forms.get("filter_batch"), find)
+            for name, each in self.learned.items()
         }
         found = {name: events for name, events in learned.items() if events is not None}
         return {**found, **events_of(self._hooks)}
@@ -354,8 +354,8 @@ class Framework(BindingHooks, PlacementHooks):
         return self._planner.decided_together
 
     @property
-    def learned(self) -> Mapping[str, Mapping[str, LearnedHook]]:
-        """The batch forms that are learned from pure hooks, by plugin and name of the form."""
+    def learned(self) -> Mapping[str, LearnedPlugin]:
+        """What is learned from the pure hooks of each plugin."""
         return self._hooks.learned
 
     def memo_report(self) -> Mapping[str, PluginMemo]:

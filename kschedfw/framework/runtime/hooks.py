@@ -19,7 +19,8 @@ from kschedfw.framework.errors import HOOK_FAILURES, HookError, PluginError, Pro
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.hookspecs import HOOKS
-from kschedfw.framework.learning.learned import LearnedHook, learned_forms
+from kschedfw.framework.learning.learned import Revision
+from kschedfw.framework.learning.learned_plugin import LearnedPlugin
 from kschedfw.framework.plugin import PROJECT, AnyPlugin
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.framework.runtime.hook_answers import as_events
@@ -85,12 +86,15 @@ class HookTable:
                 name: {hook: guard(hook, name, function) for hook, function in hooks.items()}
                 for name, hooks in self._implemented.items()
             }
-        self.learned: Mapping[str, Mapping[str, LearnedHook]] = {
-            name: learned_forms(plugin, self._implemented[name]) for name, plugin in plugins.items()
+        self.revision = Revision()
+        """The revision of what is known of pure hooks."""
+        self.learned: Mapping[str, LearnedPlugin] = {
+            name: LearnedPlugin.of(plugin, self._implemented[name], self.revision)
+            for name, plugin in plugins.items()
         }
-        """The batch forms that are learned from pure hooks, by plugin and name of the form."""
-        for name, forms in self.learned.items():
-            self._implemented[name] = {**self._implemented[name], **forms}
+        """What is learned from the pure hooks of each plugin."""
+        for name, learned in self.learned.items():
+            self._implemented[name] = {**self._implemented[name], **learned.forms}
         self._by_hook: dict[str, tuple[tuple[str, Hook], ...]] = {}
         for hook, spec in HOOKS.items():
             enabled = profile.plugin_names if spec.point is None else self._at(profile, spec.point)

@@ -15,9 +15,11 @@ from kschedfw.testing.plugin_contract.subject import Subject, violated
 
 _REMEDY = (
     "a pure hook reads its arguments, the pod, the node with its pods, and what the plugin's own pre_filter and "
-    "pre_score wrote; leave out `pure`, or let pre_filter write to the state what the hook needs, as a value"
+    "pre_score wrote; leave out `pure`, or let pre_filter write to the state what the hook needs, as a value, and name "
+    'the hooks that are pure: pure = ("filter", "score")'
 )
 _PURE_HOOKS = ("filter", "score")
+_PREPARING = ("pre_filter", "pre_score")
 _SECONDS = 4_000.0
 """The time that passes before the hooks are asked again."""
 
@@ -35,6 +37,17 @@ class _Asked:
 
 class PurityChecks(Subject):
     """Checks that `pure` is right."""
+
+    @on_stages(*_PREPARING)
+    def test_pure_hooks_before_filter_and_score_depend_on_the_pod_alone(self, new_stage: NewStage) -> None:
+        stage = new_stage()
+        plugin = stage.framework.plugins[self._name]
+        for hook in _PREPARING:
+            if not stage.hooks.has(hook) or not is_pure(plugin, hook):
+                continue
+            for pod in stage.pods:
+                with _nothing_else_read(stage.name, hook, plugin):
+                    stage.hooks.answer(hook, CycleState(), pod, stage.nodes)
 
     @on_stages(*_PURE_HOOKS)
     def test_pure_hooks_depend_on_their_arguments_alone(self, new_stage: NewStage) -> None:
@@ -69,21 +82,27 @@ def _ask_all(stage: PluginStage, plugin: AnyPlugin, hook: str) -> Iterator[_Aske
         if hook == "filter" and name in state.skip_filter_plugins:
             continue
         for info in stage.nodes:
-            before = _attributes(plugin)
-            with _noted_handle(plugin) as read:
+            with _nothing_else_read(name, hook, plugin):
                 answer = stage.hooks.answer(hook, state, pod, info)
-            if read:
-                violated(
-                    f"{name}.{hook}, which says that it is pure, asks the handle for its {', '.join(read)}",
-                    _REMEDY,
-                )
-            after = _attributes(plugin)
-            if changed := [key for key in (*before, *after) if before.get(key) != after.get(key)]:
-                violated(
-                    f"{name}.{hook}, which says that it is pure, changes the plugin's attribute {changed[0]}",
-                    "a pure hook remembers nothing: it isn't called for a pod whose answers are known",
-                )
             yield _Asked(hook, state, pod, info, answer)
+
+
+@contextmanager
+def _nothing_else_read(name: str, hook: str, plugin: AnyPlugin) -> Iterator[None]:
+    """Report a violation if the hook, which is called meanwhile, asks the handle or changes the plugin."""
+    before = _attributes(plugin)
+    with _noted_handle(plugin) as read:
+        yield
+    if read:
+        violated(
+            f"{name}.{hook}, which says that it is pure, asks the handle for its {', '.join(read)}", _REMEDY
+        )
+    after = _attributes(plugin)
+    if changed := [key for key in (*before, *after) if before.get(key) != after.get(key)]:
+        violated(
+            f"{name}.{hook}, which says that it is pure, changes the plugin's attribute {changed[0]}",
+            "a pure hook remembers nothing: it isn't called for a pod whose answers are known",
+        )
 
 
 def _attributes(plugin: AnyPlugin) -> Mapping[str, str]:

@@ -222,14 +222,21 @@ class PureHooks:
     score_rules: tuple[Rule, ...]
     noted: tuple[Reading, ...]
     """What the pre_filter reads of the pod and writes to the state."""
+    skipping: Reading | None = None
+    """What the pre_filter and the pre_score read of the pod to skip every third value."""
 
     def plugin(self, name: str, *, pure: bool) -> type[Plugin[Any]]:
         """Return a plugin with these hooks, which says that it is pure or doesn't."""
         drawn = self
 
         @hookimpl
-        def pre_filter(self: object, state: CycleState, pod: Pod) -> None:  # noqa: ARG001  # a method
+        def pre_filter(self: object, state: CycleState, pod: Pod) -> Status | None:  # noqa: ARG001  # a method
             state.write(NOTED, tuple(each.of(pod, NodeInfo.of(Node()), state) for each in drawn.noted))
+            return drawn.skip(pod, state)
+
+        @hookimpl
+        def pre_score(self: object, state: CycleState, pod: Pod) -> Status | None:  # noqa: ARG001
+            return drawn.skip(pod, state)
 
         @hookimpl
         def filter(self: object, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:  # noqa: ARG001
@@ -246,13 +253,20 @@ class PureHooks:
             return 50
 
         members: dict[str, object] = {"name": name, "pure": pure}
-        if self.noted:
+        if self.noted or self.skipping:
             members["pre_filter"] = pre_filter
         if self.filter_rules:
             members["filter"] = filter
         if self.score_rules or not self.filter_rules:
             members["score"] = score
+            if self.skipping:
+                members["pre_score"] = pre_score
         return type(name, (Plugin,), members)
+
+    def skip(self, pod: Pod, state: CycleState) -> Status | None:
+        if self.skipping is None:
+            return None
+        return None if self.skipping.of(pod, NodeInfo.of(Node()), state) % 3 else Status.skip()
 
 
 _ONE_RULE: Final = st.tuples(
@@ -260,11 +274,12 @@ _ONE_RULE: Final = st.tuples(
 )
 _NO_RULE: Final = st.just(())
 
+_OF_PODS: Final = st.sampled_from([Reading(key, _READINGS[f"pod[{key}]"]) for key in POD_LABELS])
+
 pure_hooks = st.builds(
     PureHooks,
     _ONE_RULE | _NO_RULE | st.lists(rules, max_size=3).map(tuple),
     _ONE_RULE | _NO_RULE | st.lists(rules, max_size=2).map(tuple),
-    st.lists(st.sampled_from([Reading(key, _READINGS[f"pod[{key}]"]) for key in POD_LABELS]), max_size=2).map(
-        tuple
-    ),
+    st.lists(_OF_PODS, max_size=2).map(tuple),
+    st.none() | _OF_PODS,
 )

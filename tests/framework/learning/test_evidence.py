@@ -53,7 +53,7 @@ INFO = NodeInfo.of(NODE, [make_pod("there").requests(cpu="3").node("n").build()]
         ),
         (
             lambda _pod, info: [each.key for each in info.node.spec.taints],
-            "nothing of the pod; number of taints: 1, taints 0 key: spot",
+            "nothing of the pod; taints key: spot",
         ),
         (
             lambda _pod, info: sorted(info.node.labels),

@@ -22,6 +22,7 @@ from kschedfw import (
     make_node,
     make_pod,
 )
+from kschedfw.framework.errors import HookError
 from kschedfw.framework.learning.learned import LearnedFilter, LearnedHook, LearnedScore
 from kschedfw.framework.plugin import is_pure
 from kschedfw.testing.properties import examples
@@ -279,6 +280,22 @@ def test_the_promise_of_a_base_class_is_not_one_for_a_hook_that_overrides_it(
     assert is_pure(framework.plugins["Base"], hook) is expected
 
 
+def test_a_plugin_may_name_the_hooks_that_are_pure() -> None:
+    framework = make_framework(
+        plugin("Some", pure=("filter",), pre_filter=lambda: None, filter=lambda: None, score=lambda: 1)
+    )
+    learned = framework.learned["Some"]
+    assert (list(learned.forms), learned.is_whole) == (["filter_batch"], False)
+
+
+@pytest.mark.parametrize("pure", ["filter", ("filters",), ()])
+def test_a_name_that_is_no_hook_is_refused(pure: object) -> None:
+    with pytest.raises(
+        HookError, match=r"its `pure` is .*; it is True, False, or some of \(pre_filter, filter"
+    ):
+        make_framework(plugin("Some", pure=pure, filter=lambda: None))
+
+
 def test_a_plugin_that_is_pure_gets_the_batch_forms_that_it_lacks() -> None:
     own = plugin(
         "Own",
@@ -288,7 +305,7 @@ def test_a_plugin_that_is_pure_gets_the_batch_forms_that_it_lacks() -> None:
         score=lambda: 1,
     )
     framework = make_framework(own, plugin("Plain", filter=lambda: None))
-    assert {name: list(forms) for name, forms in framework.learned.items()} == {
+    assert {name: list(each.forms) for name, each in framework.learned.items()} == {
         "Own": ["score_batch"],
         "Plain": [],
     }

@@ -119,7 +119,7 @@ class Twins:
 
     def asked(self) -> tuple[int, int]:
         """Return how many batch answers were learned ones, and how often learning has paused."""
-        forms = [form for each in self.sides[0].framework.learned.values() for form in each.values()]
+        forms = [form for each in self.sides[0].framework.learned.values() for form in each.forms.values()]
         return sum(len(form.of_node.places) for form in forms), sum(form.pauses for form in forms)
 
     def close(self) -> None:

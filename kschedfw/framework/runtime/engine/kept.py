@@ -58,6 +58,8 @@ class Kept:
     """True if an answer of the filter can't be kept: a failure, or a refusal that ends at a time."""
     score_fails: bool = False
     _version: object = None
+    _is_followed: bool | None = None
+    """True if what pre_filter and pre_score of a learned step answer is known, which always holds; None before."""
     _refusals: Column | None = None
     _scores: Column | None = None
 
@@ -70,19 +72,53 @@ class Kept:
     @property
     def keeps_scores(self) -> bool:
         """True if raw scores are kept here."""
-        return not (self.score_fails or self.is_idle)
+        return not (self.score_fails or self.is_idle or self.is_by_value)
+
+    @property
+    def keeps_refusals(self) -> bool:
+        """True if the filter's answers are kept here."""
+        return not (self.filter_fails or self.is_by_value)
+
+    @property
+    def is_by_value(self) -> bool:
+        """True for a learned step that reads pods on nodes: its forms know the answers by the values of nodes.
+
+        To look these up for all nodes is faster than to find out which rows have changed.
+        """
+        return self.step.is_learned and not self.step.reads_nodes
 
     def prepare(self, pod: Pod, nodes: Sequence[NodeInfo], version: object) -> None:
         """Call pre_filter and pre_score if the node objects have changed, where their answers hold for all pods."""
         if self.is_idle or self._version == version:
             return
         self._version = version
+        if self.step.is_learned:
+            if self._is_followed is None:
+                self._is_followed = self._follow_pre_hooks(pod, nodes)
+            self.filter_fails = self.score_fails = not self._is_followed
+            return
         self.filter_fails = self.score_fails = False
         # pre_filter and pre_score see all nodes. Their results are kept only where the plugin reads node objects alone,
         # which `version` follows.
         if self.step.reads_nodes:
             self.pre_filter = _prepared(self.step.pre_filter, pod, nodes)
             self.pre_score = _prepared(self.step.pre_score, pod, nodes)
+
+    def _follow_pre_hooks(self, pod: Pod, nodes: Sequence[NodeInfo]) -> bool:
+        """Call the pure pre_filter and pre_score, noting what they read. Return whether their answers hold."""
+        step, before = self.step, CycleState()
+        if step.pre_filter is not None:
+            step.learned.note(step.pre_filter, before, pod)
+        self.pre_filter = _prepared(step.pre_filter, pod, nodes, before)
+        if self.pre_filter is None:
+            # Without what it wrote the hooks after it can't be asked on behalf of other pods.
+            return False
+        if self.pre_filter.written is not None:
+            before = self.pre_filter.written
+        if step.pre_score is not None:
+            step.learned.note(step.pre_score, before, pod)
+        self.pre_score = _prepared(step.pre_score, pod, nodes, before)
+        return self.pre_score is not None
 
     def refusals(self, state: CycleState, pod: Pod, table: NodeTable) -> Codes:
         """Return the filter's codes on all nodes, shape (n,). Not to be changed.
@@ -104,12 +140,44 @@ class Kept:
             column.values[missing] = codes
         return column.values
 
+    def _asks_together(self, rows: IntArray, of: int) -> bool:
+        """Return whether to ask about these of so many rows by the batch form."""
+        if not self.step.is_learned:
+            return len(rows) > FEW_ROWS or len(rows) == of
+        # Always: what a hook reads is noted there.
+        for form in self.step.learned.forms.values():
+            form.credit(of - len(rows))
+        return True
+
+    def ask_again(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> None:
+        """Compare a learned answer about a node with the hook's own. If they differ, learning ends: it isn't pure."""
+        step, info, forms = self.step, table.node_infos[row], self.step.learned.forms
+        if self.pre_score is not None and self.pre_score.written is not None:
+            state = state.clone()
+            state.take(self.pre_score.written)
+        filters, scores = self._refusals, self._scores
+        if step.filtering is not None and filters is not None and self.keeps_refusals:
+            code = int(filters.values[row])
+            if code not in (UNKNOWN_CODE, self._codes.code_of(step.filtering.ask(state, pod, info))):
+                forms["filter_batch"].found_impure(pod, info)
+        if step.scoring is not None and scores is not None and self.keeps_scores:
+            scores.follow(table)
+            score = int(scores.values[row])
+            try:
+                is_same = score in (UNKNOWN_SCORE, step.scoring.ask(state, pod, info))
+            except ScoreError:
+                is_same = False
+            if not is_same:
+                forms["score_batch"].found_impure(pod, info)
+
     def _asked(self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray) -> Codes:
         each = self.step.filtering
         assert each is not None
-        if each.batch is not None and (len(rows) > FEW_ROWS or len(rows) == len(table)):
+        if each.batch is not None and self._asks_together(rows, len(table)):
             rows.setflags(write=False)
             answer = each.batch(state, pod, table, rows)
+            if answer is None and self.step.is_learned:
+                raise NotTogetherError
             if answer is not None:
                 verdicts = as_verdicts("filter_batch", answer, len(rows))
                 each.counts.rows_asked += len(rows)
@@ -145,8 +213,11 @@ class Kept:
             return known
         missing = rows[known == UNKNOWN_SCORE]
         fresh = None
-        if len(missing) > FEW_ROWS or len(missing) == len(rows):
+        if self._asks_together(missing, len(rows)):
             fresh = each.ask_together(state, pod, NodeSelection(table, missing))
+            if fresh is None and self.step.is_learned:
+                self.score_fails = True
+                raise NotTogetherError
         if fresh is None:
             asked, infos = missing.tolist(), table.node_infos
             scores = self._parallelizer.map(
@@ -165,16 +236,20 @@ class Kept:
             raw = self.scores(state, pod, table, table.all_rows)
             if each.normalize is None:
                 check_range(each.name, raw)
-        except ScoreError:  # kube-scheduler scores feasible nodes alone, where there may be no failure
+        # kube-scheduler scores feasible nodes alone, where there may be no failure.
+        except (ScoreError, NotTogetherError):
             self.score_fails = True
             return None
         return raw
 
 
-def _prepared(hook: Hook | None, pod: Pod, nodes: Sequence[NodeInfo]) -> Prepared | None:
+def _prepared(
+    hook: Hook | None, pod: Pod, nodes: Sequence[NodeInfo], before: CycleState | None = None
+) -> Prepared | None:
+    """Return the hook's answer, and what it wrote beside what was written `before`; None where that can't be kept."""
     if hook is None:
         return NOTHING
-    own = CycleState()
+    own = CycleState() if before is None else before.clone()
     try:
         answer = hook(own, pod, nodes)
     except HOOK_FAILURES:  # called again for the pod, it fails again, and that is reported

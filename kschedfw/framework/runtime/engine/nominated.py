@@ -79,7 +79,7 @@ class NominatedRoom:
             self._filters.pod_followers <= skipped
             and not pod.requests.demand.scalar_resources
             and all(
-                each.name in skipped or each.reads_nodes or each.name in plan.computed
+                each.name in skipped or each.name in plan.computed or plan.follows_nodes(each)
                 for each in plan.filters
             )
         )

@@ -120,14 +120,23 @@ class Plan:
             column = self._columns[key] = make()
         return cast("KeptT", column)
 
+    def follows_nodes(self, step: Step) -> bool:
+        """Return whether the step's filter answers by the node object, and not by the pods on the node."""
+        if step.declares:
+            return step.reads_nodes
+        # Of a pure hook that holds for the pods whose answers are noted.
+        known = self.kept.get(step.name)
+        return known is not None and step.reads_nodes and not known.filter_fails
+
     def is_local(self, skipped: frozenset[str], pod_followers: frozenset[str]) -> bool:
         """Return whether every filter's answer follows from requests, signatures and single nodes alone.
 
         `pod_followers` are the plugins with pre_filter_add_pod, which must be skipped or such plugins.
         """
-        return all(each.name in skipped for each in self.filters_asked) and all(
-            name in skipped or name in self.computed or name in self.kept for name in pod_followers
-        )
+        return all(
+            each.name in skipped or (each.name in self.kept and not self.kept[each.name].filter_fails)
+            for each in self.filters_asked
+        ) and all(name in skipped or name in self.computed or name in self.kept for name in pod_followers)
 
     def prepare(
         self,
@@ -217,7 +226,7 @@ class Plan:
             known = self.kept.get(step.name)
             if step.name in self.computed:
                 last.clear()
-            elif known is None or known.filter_fails:
+            elif known is None or not (known.keeps_refusals or _skips(known.pre_filter)):
                 asked.append(step)
                 last.append(step.name)
             elif not _skips(known.pre_filter):

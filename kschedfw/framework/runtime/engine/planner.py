@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Final
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
@@ -34,6 +35,8 @@ from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.status import Code, Status
 
 _SUCCESS = Status.success()
+_ASKED_AGAIN: Final = 64
+"""The answers of learned plugins are compared with their own for one in so many pods."""
 _NONE: frozenset[str] = frozenset()
 
 
@@ -79,10 +82,12 @@ class Planner:
                 filters.plugins,
                 scoring.plugins,
                 counts,
+                hooks.learned,
             ),
             [each.name for each in filters.plugins],
             [each.name for each in scoring.plugins],
             parallelizer,
+            hooks.revision,
             keeps=self._is_planned,
         )
         self._together = Together(self.filters, scoring, handle, self._in_order, meter)
@@ -118,6 +123,8 @@ class Planner:
                 found = self._in_order.find(state, pod, self._plans.codes, nodes, wanted)
             else:
                 self.decided_together += 1
+                if not self.decided_together % _ASKED_AGAIN:
+                    self._ask_again(plan, state, pod)
                 if meter is not None:
                     # Hooks that are called node by node count these calls themselves.
                     others = state.skip_filter_plugins
@@ -129,6 +136,13 @@ class Planner:
         if meter is not None:
             meter.ended(MeasuredPoint.FILTER, Code.SUCCESS if found.error is None else Code.ERROR, started)
         return found
+
+    def _ask_again(self, plan: Plan, state: CycleState, pod: Pod) -> None:
+        """Compare a kept answer of each learned plugin with the hook's own: it may not be as pure as it says."""
+        table = self._snapshot.table
+        for each in plan.kept.values():
+            if each.step.is_learned and each.step.name not in state.skip_filter_plugins:
+                each.ask_again(state, pod, table, self.decided_together // _ASKED_AGAIN % len(table))
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
         """Run the pre_scores; see `Framework.run_pre_score_plugins`."""
@@ -234,6 +248,9 @@ class Planner:
             base = plan.base(state, pod, table)
         except (*HOOK_FAILURES, NotTogetherError):
             return None
+        if self._plans.are_outdated:
+            # More is known now of what hooks read, by which the members may have to be told apart.
+            return self.planned_member(pod, others)
         if not base.fits or not run_pre_scores(plan.pre_score, state, pod, nodes).is_success:
             return None
         skipped = state.skip_filter_plugins

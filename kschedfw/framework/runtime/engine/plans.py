@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.learning.learned import Revision
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
@@ -52,6 +53,7 @@ class Plans:
         filters: Sequence[str],
         scores: Sequence[str],
         parallelizer: Parallelizer,
+        revision: Revision,
         *,
         keeps: bool,
     ) -> None:
@@ -65,13 +67,22 @@ class Plans:
         self._ruled = [
             each for each in steps if keeps and each.rule is not None and rules.count(each.rule) == 1
         ]
-        self._signing = [each for each in steps if keeps and each.signs and each not in self._ruled]
-        self._sign = [each.sign for each in self._signing]
+        self._keeps = keeps
+        self.revision = revision
         self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
         self.codes = StatusCodes()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin without plans, and with the signatures of what is known now of pure hooks."""
+        self._known = self.revision.number
+        self._signing = [
+            each for each in self._steps if self._keeps and each.signs and each not in self._ruled
+        ]
+        self._sign = [each.signer() for each in self._signing]
         self._plans: OrderedDict[_Key, Plan] = OrderedDict()
         # Weak, so that an answer goes with the last plan that uses it: plans share them, and only plans are counted.
         self._kept: WeakValueDictionary[tuple[str, Hashable], Kept] = WeakValueDictionary()
@@ -79,6 +90,11 @@ class Plans:
         self._latest: Plan | None = None
         self._latest_is_computed = False
         self._latest_signatures: _Key = (_NOT_KEPT,) * len(self._signing)
+
+    @property
+    def are_outdated(self) -> bool:
+        """True if more is known of pure hooks than when these plans were made."""
+        return self._known != self.revision.number
 
     def of(self, pod: Pod, table: NodeTable, *, computes: bool = True, is_one_of_many: bool = False) -> Plan:
         """Return the pod's plan, in which the pass computes what it can if it `computes`.
@@ -88,6 +104,9 @@ class Plans:
         """
         if len(self.codes.statuses) > _MOST_STATUSES:
             self.clear()
+        elif self.are_outdated:
+            # The plan of the pod before stays right for that pod, but by its signatures other pods were like it.
+            self._begin()
         is_computed = computes and self._is_computed(pod, table)
         try:
             # The fast way, without a `try` per plugin; only if a plugin fails are they asked again, one by one.
@@ -131,7 +150,9 @@ class Plans:
         if not wanted and not amounts.scalar_resources:
             return True
         # Plugins that score resources don't sign a pod whose resources devices may provide.
-        return wanted.keys() <= table.columns.keys() and None not in [each.sign(pod) for each in self._ruled]
+        return wanted.keys() <= table.columns.keys() and None not in [
+            each.signer()(pod) for each in self._ruled
+        ]
 
     def _kept_signatures(self, signatures: _Key) -> _Key:
         """Return the signatures, with `_NOT_KEPT` in place of those whose answers aren't kept."""

@@ -15,6 +15,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.learning.learned_plugin import LearnedPlugin
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import IDLE, PLANNED_HOOKS, AmountsRule, AnyPlugin, Plugin, keeps_promise
@@ -55,12 +56,15 @@ class Step:
     rule: AmountsRule | None
     """The rule of amounts that these hooks follow."""
     counts: PluginMemo
+    learned: LearnedPlugin
+    """What is learned from the plugin's pure hooks."""
     name: str = attrs.field(init=False)
-    signs: bool = attrs.field(init=False)
-    """True if the plugin may sign pods."""
-    sign: Hook = attrs.field(init=False)
-    _latest: BoundedDict[Hashable, None] | None = attrs.field(init=False)
+    declares: bool = attrs.field(init=False)
+    """True if the plugin says itself what it `reads`, and signs pods."""
+    _declared_sign: Hook = attrs.field(init=False)
+    _latest: BoundedDict[Hashable, None] | None = None
     """The latest signatures; None if answers to all signatures are kept."""
+    _latest_of: Reads | None = None
     _refuses_by_domain: bool = attrs.field(init=False)
     _scores_by_domain: bool = attrs.field(init=False)
     _plain: Sequence[Status] | None = None
@@ -72,21 +76,27 @@ class Step:
     def _name(self) -> str:
         return self.plugin.name
 
-    @signs.default
+    @declares.default
     def _may_sign(self) -> bool:
         return self.plugin.reads is not None and type(self.plugin).sign is not Plugin.sign
 
-    @sign.default
+    @_declared_sign.default
     def _sign(self) -> Hook:
         return asked_method(self.plugin, "sign")
 
-    @_latest.default
-    def _latest_signatures(self) -> BoundedDict[Hashable, None] | None:
-        filtering, scoring = self.filtering, self.scoring
-        # Asking a plugin without batch forms costs much more than keeping.
-        if (filtering and filtering.batch is None) or (scoring and scoring.batch is None):
-            return None
-        return BoundedDict(_MOST_OF_NODES if self.reads_nodes else _MOST_OF_PODS)
+    @property
+    def signs(self) -> bool:
+        """True if pods may have signatures now. By what is learned, that changes with its revision."""
+        return self.declares or self.learned.signs
+
+    @property
+    def is_learned(self) -> bool:
+        """True if signatures are learned."""
+        return not self.declares and self.learned.signs
+
+    def signer(self) -> Hook:
+        """Return the function that signs pods now."""
+        return self._declared_sign if self.declares else self.learned.signer()
 
     @_refuses_by_domain.default
     def _has_refusals(self) -> bool:
@@ -99,13 +109,15 @@ class Step:
 
     @property
     def reads(self) -> Reads:
-        """The scope of what the plugin reads: the whole cluster where it doesn't say."""
+        """The scope of what the plugin reads: the whole cluster where that isn't known."""
+        if self.plugin.reads is None and self.learned.signs:
+            return self.learned.reads
         return self.plugin.reads or Reads.CLUSTER
 
     @property
     def reads_nodes(self) -> bool:
         """True if answers depend on node objects alone."""
-        return self.plugin.reads is Reads.NODE
+        return self.reads is Reads.NODE
 
     @property
     def may_be_idle(self) -> bool:
@@ -115,7 +127,7 @@ class Step:
     def sign_or_none(self, pod: Pod) -> Hashable | None:
         """Return the pod's signature; None if there is none, or the plugin fails to make one."""
         try:
-            signature: Hashable | None = self.sign(pod)
+            signature: Hashable | None = self.signer()(pod)
             # An unhashable signature can't be a key. It counts as a failure of the plugin, like an exception.
             hash(signature)
         except HOOK_FAILURES as error:
@@ -128,10 +140,16 @@ class Step:
         if signature is None or signature is IDLE:
             return True
         # Nothing tells of changes in the whole cluster that matter.
-        if self.plugin.reads is Reads.CLUSTER:
+        reads = self.reads
+        if reads is Reads.CLUSTER:
             return False
-        if self._latest is None:
+        filtering, scoring = self.filtering, self.scoring
+        # Asking a plugin without batch forms costs much more than keeping.
+        if (filtering and filtering.batch is None) or (scoring and scoring.batch is None):
             return True
+        if self._latest is None or self._latest_of is not reads:
+            self._latest = BoundedDict(_MOST_OF_NODES if reads is Reads.NODE else _MOST_OF_PODS)
+            self._latest_of = reads
         is_known = signature in self._latest
         self._latest[signature] = None
         if is_known:
@@ -211,6 +229,7 @@ def steps_of(
     filters: Sequence[FilterPlugin],
     scores: Sequence[ScorePlugin],
     counts: Mapping[str, PluginMemo],
+    learned: Mapping[str, LearnedPlugin],
 ) -> Sequence[Step]:
     """Return the plugins with their hooks; `hooks` has those of each plugin by its name."""
     filtering, scoring = {each.name: each for each in filters}, {each.name: each for each in scores}
@@ -228,6 +247,7 @@ def steps_of(
             and hooks[plugin.name].keys() >= set(hooks_of(type(plugin))).intersection(PLANNED_HOOKS)
             else None,
             counts.get(plugin.name) or PluginMemo.of(plugin),
+            learned[plugin.name],
         )
         for plugin in plugins
     ]

@@ -328,7 +328,7 @@ class Together:
         """Return a filter's codes on all nodes, in an array of the caller's own; None where it refuses none."""
         plan, state, pod, codes, table = run.plan, run.state, run.pod, run.plan.codes, run.nodes.table
         kept = plan.kept.get(step.name)
-        if kept is not None and not kept.filter_fails:
+        if kept is not None and kept.keeps_refusals:
             if step.reads_nodes and step.name not in plan.refusing:
                 return None
             # A copy: this is the kept column, and codes are read after the cycle.
@@ -425,7 +425,7 @@ class Together:
         """Return weight × normalised score of these feasible nodes, shape (k,)."""
         each = step.scoring
         assert each is not None
-        if known is not None:
+        if known is not None and not known.score_fails:
             scores = known.scores(state, pod, nodes.table, nodes.rows)
         else:
             scores = self._scoring.raw(each, state, pod, nodes)

@@ -116,7 +116,7 @@ def _sum(uses: Sequence[PluginUse]) -> PluginUse:
 def _use(
     framework: Framework, name: str, counts: PluginMemo, attempts: int, nodes: int, asked_before: int
 ) -> PluginUse:
-    plugin, learned = framework.plugins[name], framework.learned[name]
+    plugin, learned = framework.plugins[name], framework.learned[name].forms
     forms = [(point, batch) for point, batch in _FORMS if name in framework.plugins_at(point)]
     return PluginUse(
         plugin=name,
@@ -134,7 +134,7 @@ def _use(
 
 def _unlearned(framework: Framework, plugin: str) -> Iterator[str]:
     """Yield the reasons why a pure plugin's hooks were asked about each node."""
-    for name, form in framework.learned[plugin].items():
+    for name, form in framework.learned[plugin].forms.items():
         hook = name.removesuffix("_batch")
         if form.problem:
             yield f"what {hook} reads can't be learned: {form.problem}"
