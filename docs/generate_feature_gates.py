@@ -55,7 +55,22 @@ RULES_INTRODUCTION = """\
 A version also changes rules that no gate switches. *Recorded* rules were compared with decisions of a running
 kube-scheduler; *read* ones come from the source that is named, and no decision of that version was compared.
 
-Not read: whether v1.37 has the same default plugins with the same weights and order. They are taken to be v1.36's.
+v1.37's list of default plugins itself couldn't be read. A guide to `pkg/scheduler/apis/config/v1`, in a copy of that
+time, gives the names and weights that v1.36 has, with the plugins that gates add; the order is taken to be v1.36's.
+That a nomination counts while its pod is gated (kubernetes/kubernetes#139057, v1.37) holds here in every version.
+
+Of v1.37 these aren't here:
+
+| where | what |
+| --- | --- |
+| batching | scores are computed again for pods that reuse a search (kubernetes/kubernetes#140289) |
+| queue | a group is one entity: members left over by a success come back at once; a hint of any member wakes all |
+| preemption | groups as victims of pods, victims put back with the group in place, nodes' `podPreemptionPolicy` |
+| placements | only a percentage of the placements is tried; groups of groups |
+| configuration | `podGroupPostFilter`: DefaultPreemption preempts for groups wherever it is enabled at postFilter |
+| devices | All devices with shared counters, fractions in ranges of capacities, DeviceTaintRules |
+| what is written | events of assigned, unscheduled and target pods apart, several conditions in one patch |
+| metrics | `scheduler_pending_entities`, `scheduler_podgroup_schedule_attempts_total` |
 """
 
 
