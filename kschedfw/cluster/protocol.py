@@ -117,3 +117,15 @@ class Cluster(Protocol):
         `related` is another object that the event is about: for a victim of preemption, the pod that preempted it.
         """
         ...
+
+
+class FitCheck(Protocol):
+    """A check whether a pod still fits a node of the truth. It is called with the truth's lock held."""
+
+    def reserve(self, pod: Pod, node_name: str) -> str:
+        """Count the pod on the node, and return an empty text; or return why it doesn't fit."""
+        ...
+
+    def release(self, pod: Pod, node_name: str) -> None:
+        """Undo `reserve`, since the transaction was refused."""
+        ...

@@ -23,11 +23,10 @@ from statistics import median
 from zlib import crc32
 
 import attrs
-from kschedfw_lab.cell import OptimisticScheduler, StillFits
+from kschedfw_lab.cell import OptimisticScheduler, SharedState, StillFits
 from kschedfw_lab.cell.parallel import RemoteState, StateServer, run_in_threads, schedule_until
 
 from kschedfw import InMemoryCluster, Pod, make_node, make_pod
-from kschedfw.cluster import SharedState
 
 ROOM = 4
 SCHEDULERS = (1, 2, 4)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_lab.cell import ARCHITECTURES, MONOLITHIC, MULTI_PATH, SHARED_STATE, StillFits
+from kschedfw_lab.cell.shared_state import Claim, ClaimTransaction, CommitMode, Detection, SharedState
 from kschedfw_lab.omega.__main__ import main
 from kschedfw_lab.omega.machines import Claims, Machines
 from kschedfw_lab.omega.page import FIGURES, write_page
@@ -20,7 +21,6 @@ from kschedfw_lab.omega.tables import Row
 from kschedfw_lab.omega.workload import BATCH, SERVICE, WorkloadError, openb, published
 
 from kschedfw import InMemoryCluster, Pod, make_node, make_pod
-from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, SharedState
 from kschedfw.testing.properties import examples
 
 SHORT = 400.0

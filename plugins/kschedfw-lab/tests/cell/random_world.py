@@ -9,9 +9,9 @@ from itertools import count
 from random import Random
 
 from cell.shared_world import Action, SharedWorld
+from kschedfw_lab.cell.shared_state import CommitMode, Detection
 
 from kschedfw import Node, Pod, make_pod
-from kschedfw.cluster import CommitMode, Detection
 from kschedfw.framework.clock import SystemClock
 
 STEPS = 2000

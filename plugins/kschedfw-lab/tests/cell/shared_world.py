@@ -7,17 +7,11 @@ from collections.abc import Hashable, Iterator
 from itertools import combinations, permutations, product
 
 import attrs
+from kschedfw_lab.cell.local_copy import LocalCopy
+from kschedfw_lab.cell.shared_state import Claim, CommitMode, Detection, SharedState
 
 from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod
-from kschedfw.cluster import (
-    Claim,
-    CommitMode,
-    Detection,
-    EventType,
-    LocalCopy,
-    SharedState,
-    WatchEvent,
-)
+from kschedfw.cluster import EventType, WatchEvent
 
 Action = tuple[str, int, tuple[tuple[str, str], ...]]
 """What (sync one change, decide, commit, crash), which scheduler, and for a decision the places by pod."""

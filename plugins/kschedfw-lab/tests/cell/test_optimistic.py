@@ -10,10 +10,10 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from kschedfw_lab.cell.optimistic import OptimisticScheduler
+from kschedfw_lab.cell.shared_state import Claim, ClaimTransaction, CommitMode, Detection, SharedState
 
 from kschedfw import InMemoryCluster, Node, Pod, Scheduler, make_node, make_pod
 from kschedfw.api.meta import Named
-from kschedfw.cluster import Claim, ClaimTransaction, CommitMode, Detection, SharedState
 from kschedfw.scheduler.still_fits import StillFits
 from kschedfw.testing import FakeClock
 from kschedfw.testing.properties import examples

@@ -9,10 +9,12 @@ from random import Random
 
 import pytest
 from kschedfw_lab.cell import OptimisticScheduler, StillFits
+from kschedfw_lab.cell.local_copy import LocalCopy
 from kschedfw_lab.cell.parallel import RemoteState, StateServer, run_in_threads, schedule_until
+from kschedfw_lab.cell.shared_state import Detection, SharedState
 
 from kschedfw import InMemoryCluster, Pod, make_node, make_pod
-from kschedfw.cluster import ClusterError, Detection, LocalCopy, NotFoundError, SharedState
+from kschedfw.cluster import ClusterError, NotFoundError
 from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,20 @@ from kschedfw_lab.cell.architecture import (
     NodeAccess,
 )
 from kschedfw_lab.cell.cell import Cell
+from kschedfw_lab.cell.local_copy import LocalCopy
 from kschedfw_lab.cell.optimistic import Decision, OptimisticScheduler
 from kschedfw_lab.cell.parallel import RemoteState, StateServer, run_in_threads, schedule_until
+from kschedfw_lab.cell.shared_state import (
+    Claim,
+    ClaimTransaction,
+    CommitMode,
+    CommitOutcome,
+    Conflict,
+    Detection,
+    Following,
+    SharedState,
+    State,
+)
 from kschedfw_lab.cell.think_time import ThinkTime
 
 __all__ = [
@@ -27,10 +39,20 @@ __all__ = [
     "Accounts",
     "Architecture",
     "Cell",
+    "Claim",
+    "ClaimTransaction",
+    "CommitMode",
+    "CommitOutcome",
+    "Conflict",
     "Decision",
+    "Detection",
+    "Following",
+    "LocalCopy",
     "NodeAccess",
     "OptimisticScheduler",
     "RemoteState",
+    "SharedState",
+    "State",
     "StateServer",
     "StillFits",
     "ThinkTime",

@@ -7,10 +7,10 @@ from functools import partial
 from random import Random
 
 from kschedfw import InMemoryCluster, Node, Pod, Profile, Registry, VirtualClock
-from kschedfw.cluster import CommitMode, Detection, SharedState
 from kschedfw.scheduler import StillFits
 from kschedfw_lab.cell.architecture import Architecture, NodeShares
 from kschedfw_lab.cell.optimistic import Decision, OptimisticScheduler
+from kschedfw_lab.cell.shared_state import CommitMode, Detection, SharedState
 from kschedfw_lab.cell.think_time import ThinkTime
 from kschedfw_lab.cell.turns import Turns
 

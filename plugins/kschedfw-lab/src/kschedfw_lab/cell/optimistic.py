@@ -19,9 +19,11 @@ from kschedfw import (
     SchedulingError,
     SystemClock,
 )
-from kschedfw.cluster import Claim, CommitMode, Detection, EventType, LocalCopy, Outcome, State, WatchEvent
+from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.scheduler import commit_together
 from kschedfw_lab.cell.accounts import Accounts
+from kschedfw_lab.cell.local_copy import LocalCopy
+from kschedfw_lab.cell.shared_state import Claim, CommitMode, CommitOutcome, Detection, State
 
 
 @attrs.frozen(eq=False)
@@ -137,9 +139,9 @@ class OptimisticScheduler:
         claims = tuple(Claim(each.pod, each.node_name, self.copy.sequence(each.node_name)) for each in placed)
         return Decision(pods, tuple(placed), claims, tuple(unplaced), started)
 
-    def commit(self, decision: Decision) -> Outcome:
+    def commit(self, decision: Decision) -> CommitOutcome:
         """Request the decision's places in one transaction. Pods that don't get theirs return to the queue."""
-        outcome = Outcome()
+        outcome = CommitOutcome()
         claims = {claim.pod.uid: claim for claim in decision.claims}
 
         def bind(prepared: Sequence[Pod]) -> frozenset[str]:

@@ -12,17 +12,9 @@ from typing import Any, Final, cast
 
 from kschedfw import Pod
 from kschedfw.api import Named, PodCondition
-from kschedfw.cluster import (
-    ClaimTransaction,
-    ClusterError,
-    Following,
-    Handler,
-    Outcome,
-    SharedState,
-    T,
-    WatchEvent,
-)
+from kschedfw.cluster import ClusterError, Handler, T, WatchEvent
 from kschedfw_lab.cell.optimistic import OptimisticScheduler
+from kschedfw_lab.cell.shared_state import ClaimTransaction, CommitOutcome, Following, SharedState
 
 _IDLE_SECONDS: Final = 0.002
 _END: Final = None
@@ -136,9 +128,9 @@ class RemoteState:
         objects, sequences = self._call("follow")
         return Following(self._forget, objects, sequences)
 
-    def commit(self, transaction: ClaimTransaction) -> Outcome:
+    def commit(self, transaction: ClaimTransaction) -> CommitOutcome:
         """Commit a transaction, as `SharedState.commit`."""
-        return cast("Outcome", self._call("commit", transaction))
+        return cast("CommitOutcome", self._call("commit", transaction))
 
     def close(self) -> None:
         """Close the connection."""

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.cluster import CommitMode, Detection
+from kschedfw_lab.cell.shared_state import CommitMode, Detection
 
 Amounts: TypeAlias = npt.NDArray[np.int64]
 """An amount per resource, or an array with such a row per machine."""

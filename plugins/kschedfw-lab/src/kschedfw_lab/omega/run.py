@@ -8,9 +8,9 @@ import attrs
 import numpy as np
 
 from kschedfw import VirtualClock
-from kschedfw.cluster import CommitMode, Detection
 from kschedfw_lab.cell import SHARED_STATE, Accounts, Architecture, ThinkTime
 from kschedfw_lab.cell.architecture import NodeShares
+from kschedfw_lab.cell.shared_state import CommitMode, Detection
 from kschedfw_lab.cell.turns import Turns
 from kschedfw_lab.omega.machines import Claims, Machines
 from kschedfw_lab.omega.schedulers import Job, JobScheduler, think_of

@@ -10,8 +10,8 @@ import attrs
 import numpy as np
 
 from kschedfw import VirtualClock
-from kschedfw.cluster import CommitMode, Detection
 from kschedfw_lab.cell import Accounts, ThinkTime
+from kschedfw_lab.cell.shared_state import CommitMode, Detection
 from kschedfw_lab.omega.machines import Claims, Counts, Machines
 from kschedfw_lab.omega.workload import Shape
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw.cluster import CommitMode, Detection
 from kschedfw_lab.cell import ARCHITECTURES
+from kschedfw_lab.cell.shared_state import CommitMode, Detection
 from kschedfw_lab.omega.run import Setting
 
 T_JOBS: Final = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)

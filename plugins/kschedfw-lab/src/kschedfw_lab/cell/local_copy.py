@@ -7,22 +7,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from kschedfw.api.custom import CustomResource
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.cluster.errors import LostRaceError
-from kschedfw.cluster.protocol import EventType, Handler, WatchEvent
-from kschedfw.cluster.shared_state import (
+from kschedfw import Node, Pod
+from kschedfw.api import CustomResource, Named, PodCondition
+from kschedfw.cluster import EventType, Handler, LostRaceError, ObjectStore, WatchEvent, stored_as
+from kschedfw_lab.cell.shared_state import (
     Claim,
     ClaimTransaction,
     CommitMode,
+    CommitOutcome,
     Detection,
-    Outcome,
     State,
     moved_node,
 )
-from kschedfw.cluster.watch import ObjectStore, stored_as
 
 T = TypeVar("T", bound=Named)
 
@@ -179,7 +175,7 @@ class LocalCopy(ObjectStore):
         if outcome.conflicts:
             raise LostRaceError(f"Pod {pod.key}: conflict: {outcome.conflicts[0].reason}")
 
-    def commit(self, claims: Iterable[Claim], mode: CommitMode) -> Outcome:
+    def commit(self, claims: Iterable[Claim], mode: CommitMode) -> CommitOutcome:
         """Commit a transaction of these claims.
 
         Its pods are bound, so that `bind` in their binding cycles does nothing.
@@ -188,7 +184,7 @@ class LocalCopy(ObjectStore):
         self._committed |= {claim.pod.uid: claim.node_name for claim in outcome.accepted}
         return outcome
 
-    def _commit(self, claims: tuple[Claim, ...], mode: CommitMode) -> Outcome:
+    def _commit(self, claims: tuple[Claim, ...], mode: CommitMode) -> CommitOutcome:
         outcome = self.state.commit(ClaimTransaction(claims, self.detection, mode))
         if outcome.conflicts:
             self.resync()

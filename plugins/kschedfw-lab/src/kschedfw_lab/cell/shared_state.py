@@ -11,13 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from kschedfw.api.meta import Named
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod, PodCondition
-from kschedfw.api.records import frozen
-from kschedfw.cluster.errors import ClusterError
-from kschedfw.cluster.memory import InMemoryCluster
-from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
+import attrs
+
+from kschedfw import InMemoryCluster, Node, Pod
+from kschedfw.api import Named, PodCondition
+from kschedfw.cluster import ClusterError, EventType, FitCheck, Handler, T, WatchEvent
 
 
 class Detection(StrEnum):
@@ -38,7 +36,7 @@ class CommitMode(StrEnum):
     """Bind no claim: gang scheduling."""
 
 
-@frozen
+@attrs.frozen
 class Claim:
     """A place for a pod: the node, and the node's sequence number in the copy that the decision was based on."""
 
@@ -47,7 +45,7 @@ class Claim:
     sequence: int
 
 
-@frozen
+@attrs.frozen
 class ClaimTransaction:
     """The claims of one decision, in the order in which they were made."""
 
@@ -56,7 +54,7 @@ class ClaimTransaction:
     mode: CommitMode = CommitMode.INCREMENTAL
 
 
-@frozen
+@attrs.frozen
 class Conflict:
     """A claim that was refused, and why."""
 
@@ -64,8 +62,8 @@ class Conflict:
     reason: str
 
 
-@frozen
-class Outcome:
+@attrs.frozen
+class CommitOutcome:
     """The outcome of a transaction.
 
     `accepted` are bound. With ALL_OR_NOTHING and a conflict it is empty; claims that have no conflict
@@ -76,19 +74,7 @@ class Outcome:
     conflicts: tuple[Conflict, ...] = ()
 
 
-class FitCheck(Protocol):
-    """A check whether a pod still fits a node of the truth. It is called with the truth's lock held."""
-
-    def reserve(self, pod: Pod, node_name: str) -> str:
-        """Count the pod on the node, and return an empty text; or return why it doesn't fit."""
-        ...
-
-    def release(self, pod: Pod, node_name: str) -> None:
-        """Undo `reserve`, since the transaction was refused."""
-        ...
-
-
-@frozen
+@attrs.frozen
 class Following:
     """A subscription to a shared state: the function that ends it, and the state at its start.
 
@@ -126,7 +112,7 @@ class State(Protocol):
 
     def follow(self, note: Handler) -> Following: ...
 
-    def commit(self, transaction: ClaimTransaction) -> Outcome: ...
+    def commit(self, transaction: ClaimTransaction) -> CommitOutcome: ...
 
 
 class SharedState:
@@ -166,7 +152,7 @@ class SharedState:
             close = self.truth.journal(note)
             return Following(close, len(told), dict(self._sequences))
 
-    def commit(self, transaction: ClaimTransaction) -> Outcome:
+    def commit(self, transaction: ClaimTransaction) -> CommitOutcome:
         """Bind the pods of all claims that don't conflict, as the mode says.
 
         Raises:
@@ -176,7 +162,7 @@ class SharedState:
             raise ValueError(
                 "detection: FINE needs a FitCheck, and this SharedState was made without; or use COARSE"
             )
-        outcome = Outcome()
+        outcome = CommitOutcome()
 
         def choose() -> Sequence[tuple[Pod, str]]:
             nonlocal outcome
@@ -186,7 +172,7 @@ class SharedState:
         self.truth.bind_those(choose)
         return outcome
 
-    def _decide(self, transaction: ClaimTransaction) -> Outcome:
+    def _decide(self, transaction: ClaimTransaction) -> CommitOutcome:
         accepted: list[Claim] = []
         conflicts: list[Conflict] = []
         claimed: set[str] = set()
@@ -204,7 +190,7 @@ class SharedState:
                 for claim in reversed(accepted):
                     self._fit.release(claim.pod, claim.node_name)
             accepted = []
-        return Outcome(tuple(accepted), tuple(conflicts))
+        return CommitOutcome(tuple(accepted), tuple(conflicts))
 
     def _refusal(self, claim: Claim, detection: Detection) -> str:
         # First: `reserve` counts the pod, and nobody releases a claim that is refused for another reason.

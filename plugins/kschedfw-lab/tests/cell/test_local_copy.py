@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from kschedfw_lab.cell.local_copy import LocalCopy
+from kschedfw_lab.cell.shared_state import Claim, CommitMode, Detection, SharedState
 
 from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod
 from kschedfw.api import CustomKind, CustomResource
 from kschedfw.api.reading import read_custom_object
-from kschedfw.cluster import (
-    Claim,
-    CommitMode,
-    ConflictError,
-    Detection,
-    LocalCopy,
-    SharedState,
-    WatchEvent,
-)
+from kschedfw.cluster import ConflictError, WatchEvent
 
 
 class Stage:

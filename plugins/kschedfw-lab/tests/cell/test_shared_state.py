@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import pytest
-
-from kschedfw import InMemoryCluster, Pod, make_node, make_pod
-from kschedfw.cluster import (
+from kschedfw_lab.cell.shared_state import (
     Claim,
     ClaimTransaction,
     CommitMode,
+    CommitOutcome,
     Detection,
-    EventType,
-    Outcome,
     SharedState,
-    WatchEvent,
 )
+
+from kschedfw import InMemoryCluster, Pod, make_node, make_pod
+from kschedfw.cluster import EventType, WatchEvent
 
 
 class FullNodes:
@@ -49,7 +48,7 @@ class Stage:
         *claims: Claim,
         detection: Detection = Detection.FINE,
         mode: CommitMode = CommitMode.INCREMENTAL,
-    ) -> Outcome:
+    ) -> CommitOutcome:
         return self.state.commit(ClaimTransaction(claims, detection, mode))
 
     @property
@@ -94,7 +93,7 @@ class TestDetection:
         stage = Stage()
         late = stage.claim(1, "a")
         stage.commit(stage.claim(0, "a"))
-        assert stage.commit(late) == Outcome((late,))
+        assert stage.commit(late) == CommitOutcome((late,))
         assert stage.bound == {"p0": "a", "p1": "a"}
 
     def test_fine_refuses_what_no_longer_fits(self) -> None:
