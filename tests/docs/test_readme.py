@@ -24,10 +24,15 @@ def test_it_has_at_most_500_words_before_the_links() -> None:
     assert len(BEGINNING.split()) <= 500
 
 
-def test_its_code_has_ten_lines_and_its_commands_are_three() -> None:
+def test_it_begins_with_two_commands_that_a_fresh_machine_has() -> None:
+    first = re.findall(r"^```console\n(.*?)^```$", BEGINNING, re.MULTILINE | re.DOTALL)[0]
+    assert first == "$ make demo\n$ make test\n"
+
+
+def test_its_code_has_ten_lines_and_its_other_commands_are_three() -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", BEGINNING, re.MULTILINE | re.DOTALL)
     assert len([line for line in code.splitlines() if line]) == 10
-    assert len(re.findall(r"^\$ ", BEGINNING, re.MULTILINE)) == 3
+    assert len(re.findall(r"^\$ (?!make )", BEGINNING, re.MULTILINE)) == 3
 
 
 def test_it_shows_every_picture_and_none_is_large() -> None:
