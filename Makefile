@@ -29,7 +29,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream sdists nightly verify waking churn soak fuzz benchmark figures lint fmt changelog build release clean
+.PHONY: help demo docs quick test downstream sdists nightly verify planted waking churn soak fuzz benchmark figures lint fmt changelog build release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +88,9 @@ nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with man
 
 verify: $(VENV)/.installed-dev ## everything that takes long, in parts that can be resumed (ONLY='fuzz soak', AT_MOST='fuzz=120'); docs/verification.md has the report
 	@$(BIN)/python .ci/verify.py $(AT_MOST:%=--at-most %) $(ONLY)
+
+planted: $(VENV)/.installed-dev ## put old defects back (ONLY='696b96fe'), each in a copy of the last commit: their tests must fail
+	@$(BIN)/python .ci/planted.py $(ONLY)
 
 waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=50000): hints wake them
 	@$(BIN)/python -m tests.scheduler.waking.run $(PODS)
