@@ -311,6 +311,13 @@ def test_a_warning_says_why_a_pod_does_not_start_on_its_node() -> None:
     assert pending(NODE, running, told).stuck == ()
 
 
+def test_a_pod_on_a_node_that_is_not_ready_does_not_start() -> None:
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
+    manifest = {**pod(nodeName="n1"), "status": {"phase": "Pending"}}
+    (found,) = pending({**NODE, "spec": {"taints": [taint]}}, manifest).stuck
+    assert (found.finding.code, found.finding.parameters["node"]) == ("node-not-ready", "n1")
+
+
 @pytest.mark.parametrize(
     ("workload", "code", "text"),
     [

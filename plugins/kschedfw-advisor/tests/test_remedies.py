@@ -125,6 +125,18 @@ class TestEachSortOfChange:
         pod = attrs.evolve(plain, spec=attrs.evolve(plain.spec, host_network=True))
         assert remedies(node("n1"), daemon, pod=pod) == ["1 more node like n1"]
 
+    def test_tolerations_of_a_pool_that_the_pod_names_come_before_giving_the_pool_up(self) -> None:
+        locked = node("n1").labels(pool="locked").taint("quiet").taint("tenant", value="blue")
+        found = remedies(locked, node("n2"), pod=make_pod("p").node_selector(pool="locked"))
+        assert found[0] == "tolerate quiet:NoSchedule, and tolerate tenant=blue:NoSchedule"
+        assert "drop pool=locked from the pod's nodeSelector" in found
+
+    def test_a_cordoned_node_that_is_meant_is_found_among_many_pools_with_taints_of_their_own(self) -> None:
+        edge = node("edge").labels(site="oslo").unschedulable().taint("node.kubernetes.io/unschedulable")
+        pools = [node(f"n{number}").taint(f"pool-{number}") for number in range(12)]
+        found = remedies(*pools, edge, pod=make_pod("p").node_selector(site="oslo"))
+        assert found[0] == "uncordon node edge"
+
     def test_pods_of_the_only_other_namespace_that_has_such(self) -> None:
         vault = owned(make_pod("vault-1").namespace("infra").labels(app="vault").node("n1"), "vault")
         pod = make_pod("p").pod_affinity("kubernetes.io/hostname", {"app": "vault"})

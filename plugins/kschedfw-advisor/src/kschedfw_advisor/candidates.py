@@ -32,7 +32,7 @@ from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
 from kschedfw_advisor.pod_rules import DropHostPort, DropRequirements, DropSelector, PreferPodRule, Tolerate
 from kschedfw_advisor.priorities import with_more_priority
 from kschedfw_advisor.request_changes import EnlargeNode, RequestLess
-from kschedfw_advisor.sizes import allows, offered
+from kschedfw_advisor.sizes import has_labels_for, offered
 from kschedfw_advisor.spreading import FewerDomains, HonorTaints, LabelDomains, Spread
 from kschedfw_advisor.typos import typos
 
@@ -44,6 +44,8 @@ _HELD_BY_PODS: Final = frozenset(("NodePorts", "NodeResourcesFit"))
 """Plugins that may refuse a node only for the pods on it."""
 MOST_NODES: Final = 16
 """How many nodes are looked at."""
+MOST_PATTERNS: Final = 100
+"""The number of closest nodes that those are chosen from."""
 MOST_FOR_A_NODE: Final = 12
 """How many candidates are made from the obstacles of one node."""
 MOST_DELETED: Final = 5
@@ -80,7 +82,7 @@ def candidates(
     keys = _separating_keys(pod, explanation)
     misspelt = tuple(typos(pod, cluster))
     promising = tuple(_promising(explanation, targets))
-    is_met = any(allows(pod, node) for node in cluster.list(Node))
+    is_met = any(has_labels_for(pod, node) for node in cluster.list(Node))
     found = chain(
         # One correction may be enough, and a pod may need all of them.
         ((each,) for each in misspelt),
@@ -97,8 +99,8 @@ def size(changes: Changes) -> tuple[float, ...]:
     """Return the sort key of candidates.
 
     What happens by itself and corrections of typos come first, then corrections with other changes, and places that are
-    kept for other pods last. Then what takes too much comes after the rest. Then the number of changes counts, then the
-    greatest effort, then the amounts.
+    kept for other pods last. Then come changes that keep a rule which nodes meet, those that give it up, and those that
+    take too much. Then the number of changes counts, then the greatest effort, then the amounts.
     """
     efforts = [each.effort for each in changes]
     greatest = max(efforts)
@@ -107,12 +109,19 @@ def size(changes: Changes) -> tuple[float, ...]:
     else:
         group = -(Effort.TYPO in efforts) - (greatest <= Effort.TYPO)
     amount = sum(each.amount for each in changes)
-    return group, greatest >= Effort.TOO_MUCH, len(changes), greatest, amount
+    # A pod that names its pool is meant for it: two taints to tolerate there come before the pool is given up.
+    far = (greatest >= Effort.MET_RULE) + (greatest >= Effort.TOO_MUCH)
+    return group, far, len(changes), greatest, amount
 
 
 def _promising(explanation: Explanation, targets: Collection[str]) -> Iterator[NodeExplanation]:
-    """The closest nodes of each combination of requirements that a node fails."""
-    return islice(explanation.closest_by_requirement(NODES_OF_A_PATTERN, targets), MOST_NODES)
+    """Yield the closest nodes of each combination of requirements that a node fails, up to `MOST_NODES`.
+
+    Nodes with the labels that the pod wants come first: where many pools have taints of their own, their nodes fail no
+    more requirements than the cordoned node that is meant.
+    """
+    closest = islice(explanation.closest_by_requirement(NODES_OF_A_PATTERN, targets), MOST_PATTERNS)
+    yield from islice(sorted(closest, key=lambda node: "NodeAffinity" in _refusing(node)), MOST_NODES)
 
 
 def _refusing(node: NodeExplanation) -> Sequence[str]:

@@ -79,6 +79,7 @@ _FINDINGS: Final = {
         "the namespace's PodSecurity level forbids the pods", ("reason", "workload", "pods")
     ),
     "node-missing": Code("the pod is bound to a node that doesn't exist", ("node",)),
+    "node-not-ready": Code("the pod is bound to a node that isn't ready, and doesn't start", ("node",)),
     "container-waiting": Code(
         "the pod has a node, and a container doesn't start", ("container", "reason", "message")
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -165,6 +165,10 @@ _STARTING: Final = frozenset(("", "ContainerCreating", "PodInitializing"))
 """Reasons for which containers wait while their pod starts as it should."""
 
 
+_NOT_READY: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"))
+"""The taints of nodes whose kubelet doesn't answer, or starts no pods."""
+
+
 @attrs.frozen
 class Stuck:
     """Pods of one workload that have a node and don't start there for one reason; the workload is None without one."""
@@ -179,7 +183,7 @@ def stuck_pods(cluster: Cluster, warnings: Mapping[str, WarningEvent]) -> Iterat
 
     `warnings` are the last ones about each pod's start, by the pod's key.
     """
-    nodes = {node.name for node in cluster.list(Node)}
+    nodes = {node.name: node for node in cluster.list(Node)}
     found: defaultdict[tuple[Workload | None, Finding], list[Pod]] = defaultdict(list)
     for pod in cluster.list(Pod):
         if pod.node_name and not (pod.is_terminal or pod.is_terminating):
@@ -190,7 +194,7 @@ def stuck_pods(cluster: Cluster, warnings: Mapping[str, WarningEvent]) -> Iterat
         yield Stuck(tuple(pods), workload, finding)
 
 
-def _why_not_started(pod: Pod, nodes: Collection[str], warning: WarningEvent | None) -> Finding | None:
+def _why_not_started(pod: Pod, nodes: Mapping[str, Node], warning: WarningEvent | None) -> Finding | None:
     if nodes and pod.node_name not in nodes and pod.status.phase is PodPhase.PENDING:
         text = "bound to node {node}, which doesn't exist, so nothing starts it"
         return Finding.of("node-missing", text, node=pod.node_name)
@@ -201,6 +205,12 @@ def _why_not_started(pod: Pod, nodes: Collection[str], warning: WarningEvent | N
             return Finding.of(
                 "container-waiting", text, container=each.name, reason=waiting.reason, message=waiting.message
             )
-    if warning is not None and pod.status.phase is PodPhase.PENDING:
+    if pod.status.phase is not PodPhase.PENDING:
+        return None
+    if warning is not None:
         return Finding.of("start-failed", "{message}", reason=warning.reason, message=warning.message)
+    node = nodes.get(pod.node_name)
+    if node is not None and any(taint.key in _NOT_READY for taint in node.spec.taints):
+        text = "bound to node {node}, which isn't ready, so nothing starts it"
+        return Finding.of("node-not-ready", text, node=node.name)
     return None

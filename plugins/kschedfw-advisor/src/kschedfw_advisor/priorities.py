@@ -30,7 +30,7 @@ class Prioritise(Change):
     @property
     def amount(self) -> float:
         # One pod that is deleted for it is less of a change than a rank above all such pods, now and later.
-        return 1e6 + self.priority
+        return 1e12 + self.priority
 
     def changed(self, pod: Pod) -> Pod:
         spec = attrs.evolve(

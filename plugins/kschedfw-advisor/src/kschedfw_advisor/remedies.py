@@ -254,7 +254,7 @@ def _outdoes(simpler: Remedy, changes: Changes) -> bool:
     if own and effort > Effort.POD_RULE and all(change.effort is Effort.TYPO for change in own):
         return True
     fewer = len(simpler.changes) < len(changes)
-    return fewer and (simpler.effort < Effort.TOO_MUCH or effort >= simpler.effort)
+    return fewer and (simpler.effort < Effort.MET_RULE or effort >= simpler.effort)
 
 
 def attempt(

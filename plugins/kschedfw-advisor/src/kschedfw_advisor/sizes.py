@@ -50,18 +50,21 @@ def allows(pod: Pod, node: Node) -> bool:
 
     Cordons and taints of conditions don't count, since they pass.
     """
-    labels = node.labels
-    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
-        return False
-    rules = pod.spec.affinity.node_affinity
-    if rules is not None and rules.required is not None and not rules.required.matches(labels, node.name):
-        return False
-    return all(
+    return has_labels_for(pod, node) and all(
         taint.effect is TaintEffect.PREFER_NO_SCHEDULE
         or taint.key.startswith(CONDITIONS)
         or any(each.tolerates(taint) for each in pod.spec.tolerations)
         for taint in node.spec.taints
     )
+
+
+def has_labels_for(pod: Pod, node: Node) -> bool:
+    """Return whether the node meets the pod's selector and its required node affinity."""
+    labels = node.labels
+    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+        return False
+    rules = pod.spec.affinity.node_affinity
+    return rules is None or rules.required is None or rules.required.matches(labels, node.name)
 
 
 def too_large_for_all(pod: Pod, nodes: Sequence[Node]) -> Iterator[Finding]:
