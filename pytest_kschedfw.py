@@ -324,8 +324,8 @@ def kschedfw_framework(
     from kschedfw.api.node import Node
     from kschedfw.api.pod import Pod
     from kschedfw.framework.nodes.snapshot import Snapshot
-    from kschedfw.framework.nominator import Nominator
     from kschedfw.framework.parallelizer import Parallelizer
+    from kschedfw.framework.parts import Parts
     from kschedfw.framework.runtime.framework import Framework
     from kschedfw.scheduler.extenders import close_extenders, make_extenders, order_extenders
 
@@ -334,13 +334,14 @@ def kschedfw_framework(
     framework = Framework(
         kschedfw_registry,
         _kschedfw_profile,
-        cluster=kschedfw_cluster,
-        snapshot=Snapshot.of(kschedfw_cluster.list(Node), kschedfw_cluster.list(Pod)),
-        nominator=Nominator(),
-        clock=kschedfw_clock,
-        random=_kschedfw_options.random,
-        parallelizer=Parallelizer(1),
-        extenders=order_extenders(extenders),
+        Parts(
+            kschedfw_cluster,
+            snapshot=Snapshot.of(kschedfw_cluster.list(Node), kschedfw_cluster.list(Pod)),
+            clock=kschedfw_clock,
+            random=_kschedfw_options.random,
+            parallelizer=Parallelizer(1),
+            extenders=order_extenders(extenders),
+        ),
     )
     yield framework
     framework.close()

@@ -79,6 +79,7 @@ from .framework.nodes.snapshot import NodeNotFoundError as NodeNotFoundError
 from .framework.nodes.snapshot import Snapshot as Snapshot
 from .framework.nodes.table import NodeTable as NodeTable
 from .framework.parallelizer import Parallelizer as Parallelizer
+from .framework.parts import Parts as Parts
 from .framework.plugin import IDLE as IDLE
 from .framework.plugin import AmountsRule as AmountsRule
 from .framework.plugin import AnyPlugin as AnyPlugin

@@ -13,6 +13,7 @@ from kschedfw import (
     GenericScheduler,
     InMemoryCluster,
     NodeInfo,
+    Parts,
     Plugin,
     Pod,
     Profile,
@@ -68,7 +69,7 @@ def main() -> None:
     profile = Profile([*default_profile().multi_point, EnabledPlugin("Rack", weight=2)])
 
     cluster, cache, snapshot = InMemoryCluster(NODES), Cache(), Snapshot()
-    framework = Framework(registry, profile, cluster=cluster, snapshot=snapshot)
+    framework = Framework(registry, profile, Parts(cluster, snapshot=snapshot))
     scheduler = GenericScheduler(cache, snapshot, random=Random(1))
     for node in NODES:
         cache.add_node(node)

@@ -14,6 +14,7 @@ from kschedfw.framework.cycle_state import CycleState, StateKeyError
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.errors import PluginError, ProfileError
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
@@ -56,7 +57,7 @@ def _args_of(profile: Profile, name: str) -> dict[str, object]:
 
 def _refusal(profile: Profile, registry: Registry) -> KschedfwError | None:
     try:
-        framework = Framework(registry, profile, cluster=InMemoryCluster(), parallelizer=Parallelizer(1))
+        framework = Framework(registry, profile, Parts(InMemoryCluster(), parallelizer=Parallelizer(1)))
     except KschedfwError as error:
         return error
     try:

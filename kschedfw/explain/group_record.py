@@ -23,9 +23,9 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Status
-from kschedfw.scheduler.attempt import Attempt
+from kschedfw.scheduler.attempt import Attempt, MemberRefusal
 from kschedfw.scheduler.errors import SchedulingError
-from kschedfw.scheduler.groups import GroupDecision, MemberRefusal, MemberResult, PlacementResult
+from kschedfw.scheduler.groups import GroupDecision, MemberResult, PlacementResult
 
 
 @define(eq=False)

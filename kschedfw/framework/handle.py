@@ -7,8 +7,6 @@ from functools import cached_property
 from random import Random
 from typing import Protocol, TypeVar
 
-import attrs
-
 from kschedfw.api import Pod
 from kschedfw.api.records import define
 from kschedfw.framework.clock import Clock
@@ -18,14 +16,15 @@ from kschedfw.framework.devices import DeviceBackedResources, device_backed_reso
 from kschedfw.framework.eviction import Evictor, PendingEvictions, Preemptor
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD
-from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import GroupStates
-from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
+from kschedfw.framework.metrics import MetricsRecorder
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.plugin_metrics import SECONDS, Counter, Gauge, Histogram, MetricKind, PluginMetric
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
@@ -99,34 +98,84 @@ class Handle:
     """The argument of every plugin's constructor (kube-scheduler `fwk.Handle`).
 
     No plugin reads the wall clock or the global random generator; both come from here.
-
-    `snapshot` is the state of nodes and pods as of the current scheduling cycle; it must not be read outside of
-    it. `waiting_pods` and `pods_in_pre_bind` are those of all profiles of the scheduler. `groups` has the
-    members of groups, as the scheduler knows them now; in a group's own cycle, MEMBER_STATES in the cycle's
-    state is to be read instead. `framework` runs the profile's hooks, for plugins such as preemption that ask
-    "what if".
     """
 
     profile_name: str
-    snapshot: Snapshot
-    cluster: ClusterClient
-    nominator: Nominator
-    waiting_pods: WaitingPods
-    clock: Clock
-    random: Random
-    parallelizer: Parallelizer
-    extenders: tuple[Extender, ...] = ()
-    metrics: MetricsRecorder = NO_METRICS
-    pods_in_pre_bind: PodsInPreBind = attrs.field(factory=PodsInPreBind)
-    feature_gates: FeatureGates = DEFAULT_GATES
-    groups: GroupStates = attrs.field(factory=GroupStates)
-    evictions: PendingEvictions = attrs.field(factory=PendingEvictions)
+    parts: Parts
     _framework: PluginsRunner | None = None
     _activator: PodActivator | None = None
 
     @property
+    def cluster(self) -> ClusterClient:
+        """The objects of the cluster, which plugins may read and write."""
+        return self.parts.cluster
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Nodes and pods as of the current scheduling cycle; it must not be read outside of it."""
+        return self.parts.snapshot
+
+    @property
+    def nominator(self) -> Nominator:
+        """The pods that wait for room on a node."""
+        return self.parts.nominator
+
+    @property
+    def waiting_pods(self) -> WaitingPods:
+        """The pods that permit plugins hold back, of all profiles of the scheduler."""
+        return self.parts.waiting_pods
+
+    @property
+    def pods_in_pre_bind(self) -> PodsInPreBind:
+        """The pods in pre_bind, of all profiles of the scheduler."""
+        return self.parts.pods_in_pre_bind
+
+    @property
+    def groups(self) -> GroupStates:
+        """The members of groups, as the scheduler knows them now.
+
+        In a group's own cycle, MEMBER_STATES in the cycle's state is to be read instead.
+        """
+        return self.parts.groups
+
+    @property
+    def evictions(self) -> PendingEvictions:
+        """The evictions that `evict` has put off to the end of the cycle."""
+        return self.parts.evictions
+
+    @property
+    def clock(self) -> Clock:
+        """The time, which is virtual in a simulation."""
+        return self.parts.clock
+
+    @property
+    def random(self) -> Random:
+        """The random generator."""
+        return self.parts.random
+
+    @property
+    def parallelizer(self) -> Parallelizer:
+        """The threads that a plugin may use."""
+        return self.parts.parallelizer
+
+    @property
+    def extenders(self) -> tuple[Extender, ...]:
+        """The extenders that are called after the plugins."""
+        return self.parts.extenders
+
+    @property
+    def metrics(self) -> MetricsRecorder:
+        """The recorder of metrics."""
+        return self.parts.metrics
+
+    @property
+    def feature_gates(self) -> FeatureGates:
+        """kube-scheduler's feature gates."""
+        return self.parts.feature_gates
+
+    @property
     def framework(self) -> PluginsRunner:
-        """The framework that this handle belongs to.
+        """The framework that this handle belongs to, for plugins such as preemption that ask "what if".
 
         Raises:
             RuntimeError: in a plugin's constructor, while the framework is still being made.

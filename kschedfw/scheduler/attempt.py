@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 import attrs
 
 from kschedfw.api.pod import Pod
-from kschedfw.api.records import define
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.metrics import CachedObject
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.status import Status
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import StandstillError
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
@@ -47,6 +49,18 @@ class Attempt:
     @property
     def pod(self) -> Pod:
         return self.info.pod
+
+
+@frozen(eq=False)
+class MemberRefusal:
+    """The reason why a member gets no place. `node_name` is the node found for it, or empty."""
+
+    status: Status
+    node_name: str = ""
+
+
+Start: TypeAlias = Callable[[Attempt, Callable[[], Status]], None]
+"""Calls the given function to take the member's place, then begins its binding cycle."""
 
 
 class Moment:

@@ -7,16 +7,14 @@ from contextlib import suppress
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.records import define
-from kschedfw.cluster import Cluster
-from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import record_event
 from kschedfw.framework.cycle_state import take_pods_to_activate
 from kschedfw.framework.diagnosis import Diagnosis, FitError
 from kschedfw.framework.errors import HOOK_FAILURES
-from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
+from kschedfw.framework.metrics import AttemptResult
 from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.status import Status
-from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.extenders import bind_with_extenders
@@ -34,14 +32,10 @@ _SUCCESS = Status.success()
 class BindingCycle:
     """The steps for an assumed pod: `begin`, then `run`; `give_up` undoes them. Thread-safe."""
 
-    _cluster: Cluster
+    _parts: Parts
     _cache: Cache
     _queue: SchedulingQueue
     _failures: FailureHandler
-    _clock: Clock
-    _waiting_pods: WaitingPods
-    _pods_in_pre_bind: PodsInPreBind
-    _metrics: MetricsRecorder = NO_METRICS
 
     def begin(self, attempt: Attempt) -> Status:
         """Run pre_bind_pre_flight, and set the nominated node of a pod whose binding will take a while.
@@ -52,8 +46,8 @@ class BindingCycle:
         status = attempt.framework.run_pre_bind_pre_flights(attempt.state, assumed, host)
         if not (status.is_success or status.is_skip):
             return status
-        if status.is_success or self._waiting_pods.get(assumed.uid) is not None:
-            patch_nomination(self._cluster, attempt.pod, host)
+        if status.is_success or self._parts.waiting_pods.get(assumed.uid) is not None:
+            patch_nomination(self._parts.cluster, attempt.pod, host)
         return _SUCCESS
 
     def run(self, attempt: Attempt) -> Status:
@@ -78,7 +72,7 @@ class BindingCycle:
         if not status.is_success:
             return _as_error(status)
         # After `finish` a preemption can't cancel any more: it deletes the pod, bound or not.
-        in_pre_bind = self._pods_in_pre_bind.get(assumed.uid)
+        in_pre_bind = self._parts.pods_in_pre_bind.get(assumed.uid)
         if in_pre_bind is not None and (message := in_pre_bind.finish()) is not None:
             return Status.from_error(message)
         return _SUCCESS
@@ -95,9 +89,13 @@ class BindingCycle:
             self._keep_if_bound(assumed)
             return _as_error(status)
         attempt.is_bound = True
-        self._pods_in_pre_bind.remove(assumed.uid)
+        self._parts.pods_in_pre_bind.remove(assumed.uid)
         record_event(
-            self._cluster, assumed, "Normal", "Scheduled", f"Successfully assigned {assumed.key} to {host}"
+            self._parts.cluster,
+            assumed,
+            "Normal",
+            "Scheduled",
+            f"Successfully assigned {assumed.key} to {host}",
         )
         self._count(attempt)
         if _log.isEnabledFor(logging.INFO):
@@ -113,10 +111,10 @@ class BindingCycle:
         if attempt.is_bound:
             return
         assumed, _ = _placed(attempt)
-        self._waiting_pods.remove(assumed.uid)
+        self._parts.waiting_pods.remove(assumed.uid)
         release(attempt, self._cache)
         # Until here a preemption may take its resources. From here on the pod may be in another binding cycle.
-        self._pods_in_pre_bind.remove(assumed.uid)
+        self._parts.pods_in_pre_bind.remove(assumed.uid)
         if not status.is_rejected:
             self._tell_of_room(assumed)
             self._failures.handle(attempt, status, CLEAR_NOMINATION)
@@ -129,16 +127,16 @@ class BindingCycle:
     def withdraw(self, attempt: Attempt) -> None:
         """Undo reserve and assume on a caller's request, which isn't a failure of the pod."""
         assumed, _ = _placed(attempt)
-        self._waiting_pods.remove(assumed.uid)
+        self._parts.waiting_pods.remove(assumed.uid)
         release(attempt, self._cache)
-        self._pods_in_pre_bind.remove(assumed.uid)
+        self._parts.pods_in_pre_bind.remove(assumed.uid)
         self._queue.done(assumed.uid)
-        present = look_up(self._cluster, attempt.pod)
+        present = look_up(self._parts.cluster, attempt.pod)
         if present is not None and present.uid == assumed.uid and not present.node_name:
             # The nomination would keep the resources.
-            patch_nomination(self._cluster, present, "")
+            patch_nomination(self._parts.cluster, present, "")
             # Looked up again, since the patch has changed it.
-            self._queue.add_if_not_present(look_up(self._cluster, present) or present)
+            self._queue.add_if_not_present(look_up(self._parts.cluster, present) or present)
         self._tell_of_room(assumed)
 
     def _tell_of_room(self, assumed: Pod, whom: PreCheck | None = None) -> None:
@@ -151,7 +149,7 @@ class BindingCycle:
         The event of the binding may not have arrived yet.
         """
         try:
-            present = self._cluster.get(Pod, assumed.key)
+            present = self._parts.cluster.get(Pod, assumed.key)
         except Exception:
             _log.exception("can't look up %s", assumed.key)
             return
@@ -162,14 +160,16 @@ class BindingCycle:
 
     def _count(self, attempt: Attempt) -> None:
         info, first = attempt.info, attempt.info.initial_attempt_timestamp
-        self._metrics.scheduling_attempt(
+        self._parts.metrics.scheduling_attempt(
             AttemptResult.SCHEDULED,
             attempt.framework.profile.scheduler_name,
-            self._clock.monotonic() - attempt.started,
+            self._parts.clock.monotonic() - attempt.started,
         )
-        self._metrics.pod_scheduled(info.attempts, None if first is None else self._clock.now() - first)
+        self._parts.metrics.pod_scheduled(
+            info.attempts, None if first is None else self._parts.clock.now() - first
+        )
         if info.was_flushed_from_unschedulable:
-            self._metrics.pod_scheduled_after_flush()
+            self._parts.metrics.pod_scheduled_after_flush()
 
     def _bind(self, attempt: Attempt, assumed: Pod, host: str) -> Status:
         try:

@@ -13,9 +13,10 @@ import attrs
 
 from kschedfw.api.records import define
 from kschedfw.framework.errors import HOOK_FAILURES
-from kschedfw.framework.metrics import MetricsRecorder, Operation
+from kschedfw.framework.metrics import Operation
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.status import Status
-from kschedfw.framework.waiting_pods import PodInPreBind, PodsInPreBind, WaitingPods
+from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.binding_cycle import BindingCycle
 from kschedfw.scheduler.errors import BindingCancelledError
@@ -64,9 +65,7 @@ class Bindings:
 
     _executor: BindingExecutor
     _cycle: BindingCycle
-    _waiting_pods: WaitingPods
-    _pods_in_pre_bind: PodsInPreBind
-    _metrics: MetricsRecorder
+    _parts: Parts
     _changed: threading.Condition = attrs.field(factory=threading.Condition, init=False)
     _running: int = attrs.field(default=0, init=False)
     _waiting: int = attrs.field(default=0, init=False)
@@ -77,7 +76,7 @@ class Bindings:
     def start(self, attempt: Attempt) -> None:
         """Begin the binding cycle of a pod that is assumed, reserved and permitted, or waits for permission."""
         assert attempt.assumed is not None
-        self._pods_in_pre_bind.add(PodInPreBind(attempt.assumed))
+        self._parts.pods_in_pre_bind.add(PodInPreBind(attempt.assumed))
         with self._changed:
             self._running += 1
         self._submit(_Binding(attempt), self._begin)
@@ -118,7 +117,7 @@ class Bindings:
             self._cycle.give_up(attempt, status)
             self._end(binding)
             return
-        waiting = self._waiting_pods.get(attempt.pod.uid)
+        waiting = self._parts.waiting_pods.get(attempt.pod.uid)
         if waiting is None:
             self._finish(binding)
             return
@@ -166,11 +165,11 @@ class Bindings:
         if binding.ended:
             return
         try:
-            self._metrics.workers(Operation.BINDING, 1)
+            self._parts.metrics.workers(Operation.BINDING, 1)
             try:
                 stage(binding)
             finally:
-                self._metrics.workers(Operation.BINDING, -1)
+                self._parts.metrics.workers(Operation.BINDING, -1)
         except BaseException as error:
             self._abandon(binding, error)
             # KeyboardInterrupt and the like end the process.

@@ -22,7 +22,7 @@ class SnapshotMismatchError(KschedfwError):
     def __str__(self) -> str:
         return (
             f"profile {self.scheduler_name!r}: its framework has another snapshot than the scheduler; "
-            "give both the same one: Framework(..., snapshot=snapshot)"
+            "give both the same one: Framework(..., Parts(cluster, snapshot=snapshot))"
         )
 
 

@@ -12,10 +12,10 @@ from kschedfw.cluster.protocol import Handler
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.errors import IncompleteClusterError
 from kschedfw.framework.events import EVENT_RESOURCES, ActionType, ClusterEvent, EventResource
-from kschedfw.framework.groups import GroupStates
-from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, listens
+from kschedfw.framework.gate_table import GENERIC_WORKLOAD
+from kschedfw.framework.metrics import MetricsRecorder, listens
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.cache import Cache, CacheError
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED, patch_condition
 from kschedfw.scheduler.queue import SchedulingQueue
@@ -47,23 +47,19 @@ class EventHandlers:
     def __init__(
         self,
         cluster: Cluster,
+        parts: Parts,
         cache: Cache,
         queue: SchedulingQueue,
         frameworks: Mapping[str, Framework],
-        waiting_pods: WaitingPods,
-        pods_in_pre_bind: PodsInPreBind,
-        clock: Clock,
-        metrics: MetricsRecorder = NO_METRICS,
-        groups: GroupStates | None = None,
     ) -> None:
-        """Start handling events. `groups` is updated with pending pods, each of which is announced to the others."""
-        self._groups = groups
+        """Start handling events. With groups, each pending pod is announced to the others of its group."""
+        self._groups = parts.groups if parts.feature_gates.enabled(GENERIC_WORKLOAD) else None
         self._cluster = cluster
         self._cache = cache
         self._queue = queue
         self._frameworks = frameworks
-        self._waiting_pods = waiting_pods
-        self._pods_in_pre_bind = pods_in_pre_bind
+        self._waiting_pods = parts.waiting_pods
+        self._pods_in_pre_bind = parts.pods_in_pre_bind
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._others: dict[type[Named], dict[str, Named]] = {
@@ -72,7 +68,9 @@ class EventHandlers:
         # Reentrant: `resync` writes to the cluster, and one in memory delivers the event of that at once, on
         # this thread.
         self._lock = threading.RLock()
-        self.close: Callable[[], None] = cluster.watch(measured(self.handle, metrics, clock, frameworks))
+        self.close: Callable[[], None] = cluster.watch(
+            measured(self.handle, parts.metrics, parts.clock, frameworks)
+        )
         if not callable(self.close):
             raise IncompleteClusterError(
                 f"{type(cluster).__name__}.watch must return a function that ends it, not {self.close!r}"

@@ -9,14 +9,12 @@ from contextlib import suppress
 
 from kschedfw.api import KschedfwError, Pod, PodCondition
 from kschedfw.api.records import define
-from kschedfw.cluster import Cluster
 from kschedfw.cluster.errors import LostRaceError
-from kschedfw.framework.clock import Clock
-from kschedfw.framework.cluster_client import record_event
+from kschedfw.framework.cluster_client import ClusterClient, record_event
 from kschedfw.framework.diagnosis import FitError
-from kschedfw.framework.metrics import NO_METRICS, AttemptResult, MetricsRecorder
+from kschedfw.framework.metrics import AttemptResult
 from kschedfw.framework.nodes.pod_info import PodInfo
-from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.results import NominatingMode, PostFilterResult
 from kschedfw.framework.status import PluginFailure, Status
 from kschedfw.scheduler.attempt import Attempt
@@ -41,11 +39,8 @@ _log = logging.getLogger(__name__)
 class FailureHandler:
     """The handler of failed attempts, in scheduling and in binding cycles. Thread-safe."""
 
-    _cluster: Cluster
+    _parts: Parts
     _queue: SchedulingQueue
-    _nominator: Nominator
-    _clock: Clock
-    _metrics: MetricsRecorder = NO_METRICS
 
     def handle(self, attempt: Attempt, status: Status, nomination: PostFilterResult | None) -> None:
         """Requeue the pod if it still exists and is unbound; set its nomination, and record why it isn't scheduled.
@@ -58,17 +53,17 @@ class FailureHandler:
         at_once = _lost_race(status.error) and attempt.info.consecutive_errors_count < _RACES
         if not interrupted:
             self._note(attempt, status)
-        present = look_up(self._cluster, pod)
+        present = look_up(self._parts.cluster, pod)
         if present is None or present.uid != pod.uid or present.node_name:
             # The pod is gone, or bound after all: the response to a binding may get lost.
             self._queue.done(pod.uid)
-            self._nominator.delete(pod)
+            self._parts.nominator.delete(pod)
             return
         self._requeue(attempt, status, present)
         # Before the cluster is written to: the next cycle must count the nomination, whose event comes later.
         self._nominate(attempt.info.pod_info, nomination)
         if interrupted or at_once:
-            patch_nomination(self._cluster, present, "")
+            patch_nomination(self._parts.cluster, present, "")
         else:
             self._tell(present, status, nomination)
         if at_once:
@@ -86,10 +81,10 @@ class FailureHandler:
         elif _log.isEnabledFor(logging.INFO):
             message = "Unable to schedule pod; no fit; waiting"
             _log.info(Structured(message, pod=attempt.pod.key, err=status.message))
-        self._metrics.scheduling_attempt(
+        self._parts.metrics.scheduling_attempt(
             AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR,
             attempt.framework.profile.scheduler_name,
-            self._clock.monotonic() - attempt.started,
+            self._parts.clock.monotonic() - attempt.started,
         )
 
     def _requeue(self, attempt: Attempt, status: Status, present: Pod) -> None:
@@ -107,24 +102,26 @@ class FailureHandler:
 
     def _nominate(self, info: PodInfo, nomination: PostFilterResult | None) -> None:
         if nomination is None or nomination.mode is NominatingMode.NOOP:
-            self._nominator.add(info)
+            self._parts.nominator.add(info)
         elif nomination.nominated_node_name:
-            self._nominator.add(info, nomination.nominated_node_name)
+            self._parts.nominator.add(info, nomination.nominated_node_name)
         else:
-            self._nominator.delete(info.pod)
+            self._parts.nominator.delete(info.pod)
 
     def _tell(self, pod: Pod, status: Status, nomination: PostFilterResult | None) -> None:
         reason = REASON_UNSCHEDULABLE if status.is_rejected else REASON_SCHEDULER_ERROR
         message = status.message
-        record_event(self._cluster, pod, "Warning", "FailedScheduling", truncated(message))
+        record_event(self._parts.cluster, pod, "Warning", "FailedScheduling", truncated(message))
         nominated: str | None = None
         if nomination is not None and nomination.mode is NominatingMode.OVERRIDE:
             nominated = nomination.nominated_node_name
-        patch_condition(self._cluster, pod, PodCondition("PodScheduled", "False", reason, message), nominated)
+        patch_condition(
+            self._parts.cluster, pod, PodCondition("PodScheduled", "False", reason, message), nominated
+        )
 
 
 def patch_condition(
-    cluster: Cluster, pod: Pod, condition: PodCondition, nominated_node_name: str | None = None
+    cluster: ClusterClient, pod: Pod, condition: PodCondition, nominated_node_name: str | None = None
 ) -> None:
     """Set a condition and the nomination (None keeps it) if that changes anything; never raise."""
     same_nomination = nominated_node_name is None or nominated_node_name == pod.status.nominated_node_name
@@ -139,7 +136,7 @@ def patch_condition(
         _log.warning("can't patch the status of %s: %s", pod.key, error)
 
 
-def patch_nomination(cluster: Cluster, pod: Pod, node_name: str) -> None:
+def patch_nomination(cluster: ClusterClient, pod: Pod, node_name: str) -> None:
     """Set the pod's nominated node, or clear it with an empty name; never raise."""
     if pod.status.nominated_node_name == node_name:
         return
@@ -157,7 +154,7 @@ class FailedGates:
     reported later, by `tell`: in the log, the pod's condition and an event.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
         self._failed: dict[str, tuple[Pod, Status]] = {}
         self._lock = threading.Lock()
@@ -207,7 +204,7 @@ class _WatchedProfile:
         return status
 
 
-def look_up(cluster: Cluster, pod: Pod) -> Pod | None:
+def look_up(cluster: ClusterClient, pod: Pod) -> Pod | None:
     """Return the pod as it is in the cluster; the given state if the cluster can't be reached."""
     try:
         return cluster.get(Pod, pod.key)

@@ -10,16 +10,14 @@ import attrs
 from kschedfw.api import KschedfwError, Pod
 from kschedfw.api.records import define, frozen
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
-from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.status import Status
-from kschedfw.framework.waiting_pods import PodInPreBind, PodsInPreBind
-from kschedfw.scheduler.attempt import Attempt
+from kschedfw.framework.waiting_pods import PodInPreBind
+from kschedfw.scheduler.attempt import Attempt, MemberRefusal
 from kschedfw.scheduler.binding_cycle import BindingCycle, take_place
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
-from kschedfw.scheduler.groups import MemberRefusal
 from kschedfw.scheduler.queue import SchedulingQueue
 
 
@@ -167,12 +165,10 @@ class GroupPlaces:
 class Placements:
     """The placements that a scheduler holds. Thread-safe."""
 
+    _parts: Parts
     _cycle: BindingCycle
     _cache: Cache
-    _snapshot: Snapshot
     _queue: SchedulingQueue
-    _nominator: Nominator
-    _pods_in_pre_bind: PodsInPreBind
     _held: set[Placement] = attrs.field(factory=set, init=False)
 
     def __iter__(self) -> Iterator[Placement]:
@@ -189,13 +185,13 @@ class Placements:
     def _hold(self, placement: Placement) -> None:
         self._held.add(placement)
         # From now on a preemption may take its resources.
-        self._pods_in_pre_bind.add(PodInPreBind(placement.pod, placement.preempt))
+        self._parts.pods_in_pre_bind.add(PodInPreBind(placement.pod, placement.preempt))
 
     def _hold_again(self, placement: Placement) -> Status:
         attempt = placement.attempt
         self._queue.take(attempt.pod)
-        self._cache.update_snapshot(self._snapshot, attempt.pod)
-        status = take_place(attempt, self._cache, self._nominator)
+        self._cache.update_snapshot(self._parts.snapshot, attempt.pod)
+        status = take_place(attempt, self._cache, self._parts.nominator)
         is_reserved = status.is_success or status.is_wait
         if not is_reserved:
             # `take_place` has undone everything, but the caller relies on the place being taken.

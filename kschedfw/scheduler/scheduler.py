@@ -9,31 +9,28 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from random import Random
 
+import attrs
+
 from kschedfw.api import Pod, group_key
 from kschedfw.cluster import Cluster
 from kschedfw.config import default_profile
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cluster_client import check_cluster
 from kschedfw.framework.errors import ProfileError
-from kschedfw.framework.eviction import PendingEvictions
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
-from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
-from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.framework.versions.v1_37 import GROUP_BACKOFF, RESIZED_PODS
-from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 from kschedfw.scheduler.attempt import Attempt, Moment
-from kschedfw.scheduler.attempts import Attempts
 from kschedfw.scheduler.batching import Batching
 from kschedfw.scheduler.binding_cycle import BindingCycle
 from kschedfw.scheduler.bindings import BindingExecutor, Bindings, InlineExecutor
@@ -49,7 +46,7 @@ from kschedfw.scheduler.placement import GroupPlaces, Placement, Placements
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.queue.stillness import ObservedClock
-from kschedfw.scheduler.scheduling_cycle import Algorithm, SchedulingCycle
+from kschedfw.scheduler.scheduling_cycle import Algorithm, Attempts, SchedulingCycle
 from kschedfw.scheduler.select import HostSelector
 
 _log = logging.getLogger(__name__)
@@ -119,32 +116,37 @@ class Scheduler:
         feature_gates: FeatureGates = DEFAULT_GATES,
     ) -> None:
         check_cluster(cluster, Cluster, "Scheduler")
-        self._clock = SystemClock() if clock is None else clock
-        self._metrics = metrics
         self._measuring = listens(metrics)
-        # A generator of its own, so that measuring doesn't change decisions.
-        self._sampling = PluginSampling(Random(0))
-        random = Random(0) if random is None else random
+        self.parts = parts = Parts(
+            cluster,
+            clock=SystemClock() if clock is None else clock,
+            random=Random(0) if random is None else random,
+            parallelizer=Parallelizer(1) if parallelizer is None else parallelizer,
+            extenders=order_extenders(extenders),
+            metrics=metrics,
+            # A generator of its own, so that measuring doesn't change decisions.
+            plugin_sampling=PluginSampling(Random(0)) if self._measuring else None,
+            feature_gates=feature_gates,
+        )
+        """What the frameworks, their handles and the cycles share."""
         self.cluster = cluster
-        self.snapshot = Snapshot()
-        self.nominator = Nominator()
+        self.snapshot, self.nominator = parts.snapshot, parts.nominator
+        self.waiting_pods, self.pods_in_pre_bind = parts.waiting_pods, parts.pods_in_pre_bind
         self.feature_gates = feature_gates
+        self._clock = parts.clock
         grouping = feature_gates.enabled(GENERIC_WORKLOAD)
-        groups, self._evictions = GroupStates(), PendingEvictions()
         self.cache = Cache(
             clock=self._clock,
             assumed_pod_ttl=assumed_pod_ttl,
-            groups=groups if grouping else None,
+            groups=parts.groups if grouping else None,
             largest_sum=feature_gates.follows(RESIZED_PODS),
         )
         self.registry = registry = Registry() if registry is None else registry
-        parallelizer = Parallelizer(1) if parallelizer is None else parallelizer
-        self.waiting_pods = WaitingPods()
-        self.pods_in_pre_bind = PodsInPreBind()
-        self._extenders = order_extenders(extenders)
         # What extenders answer may change without an event.
-        may_rest = not (retry_unchanged or self._extenders)
+        may_rest = not (retry_unchanged or parts.extenders)
         observed = ObservedClock(self._clock)
+        # Plugins that read the clock are noted; the scheduler reads it all the time.
+        for_plugins = attrs.evolve(parts, clock=observed) if may_rest else parts
         self.frameworks: dict[str, Framework] = {}
         for profile in (default_profile(feature_gates=feature_gates),) if profiles is None else profiles:
             if profile.scheduler_name in self.frameworks:
@@ -152,23 +154,7 @@ class Scheduler:
                     f"profiles: two have the scheduler name {profile.scheduler_name!r}; give each its own"
                 )
             self.frameworks[profile.scheduler_name] = Framework(
-                registry,
-                profile,
-                cluster=cluster,
-                snapshot=self.snapshot,
-                nominator=self.nominator,
-                clock=observed if may_rest else self._clock,
-                random=random,
-                parallelizer=parallelizer,
-                extenders=self._extenders,
-                metrics=metrics,
-                plugin_sampling=self._sampling,
-                evaluation=evaluation,
-                waiting_pods=self.waiting_pods,
-                pods_in_pre_bind=self.pods_in_pre_bind,
-                feature_gates=feature_gates,
-                groups=groups,
-                evictions=self._evictions,
+                registry, profile, for_plugins, evaluation=evaluation
             )
         self._failed_gates = FailedGates(cluster)
         queue_type = IdleQueue if idle else SchedulingQueue
@@ -180,7 +166,7 @@ class Scheduler:
             max_backoff=max_backoff,
             unschedulable_timeout=unschedulable_timeout,
             groups=grouping,
-            size_of=groups.size_of if grouping and feature_gates.follows(GROUP_BACKOFF) else None,
+            size_of=parts.groups.size_of if grouping and feature_gates.follows(GROUP_BACKOFF) else None,
             retry_unchanged=not may_rest,
             metrics=metrics,
         )
@@ -191,7 +177,7 @@ class Scheduler:
         generic = GenericScheduler(
             self.cache,
             self.snapshot,
-            random=random,
+            random=parts.random,
             percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             selector=selector,
             batching=Batching(self._clock, metrics)
@@ -206,46 +192,26 @@ class Scheduler:
         if may_rest:
             # Before the handlers watch: the queue is brought up to the present before it learns of a change.
             self._stop_noting = cluster.watch(lambda _event: self.queue.note_change())
-        failures = FailureHandler(cluster, self.queue, self.nominator, self._clock, metrics)
-        held = self.waiting_pods, self.pods_in_pre_bind
-        self._scheduling_cycle = SchedulingCycle(
-            self.cache, self.queue, self.nominator, failures, self._clock, metrics
-        )
-        self._binding_cycle = BindingCycle(
-            cluster, self.cache, self.queue, failures, self._clock, *held, metrics
-        )
+        failures = FailureHandler(parts, self.queue)
+        self._scheduling_cycle = SchedulingCycle(parts, self.cache, self.queue, failures)
+        self._binding_cycle = BindingCycle(parts, self.cache, self.queue, failures)
         self._bindings = Bindings(
-            InlineExecutor() if executor is None else executor, self._binding_cycle, *held, metrics
+            InlineExecutor() if executor is None else executor, self._binding_cycle, parts
         )
-        self._placements = Placements(
-            self._binding_cycle, self.cache, self.snapshot, self.queue, self.nominator, self.pods_in_pre_bind
-        )
+        self._placements = Placements(parts, self._binding_cycle, self.cache, self.queue)
         self._attempts = Attempts(
-            cluster,
-            self.frameworks,
-            self.cache,
-            self.queue,
-            self._clock,
-            self._scheduling_cycle,
-            self._bindings,
-            self._placements,
-            self._sampling if self._measuring else None,
+            parts, self.frameworks, self.queue, self._scheduling_cycle, self._bindings, self._placements
         )
         self.group_cycle: GroupCycle | None = None
         """The cycle of groups; None without the gate GenericWorkload."""
         if grouping:
             self.group_cycle = GroupCycle(
-                cluster,
+                parts,
                 self.cache,
-                self.snapshot,
                 self.queue,
-                groups,
                 self.frameworks,
-                GroupAlgorithm(generic, self.snapshot, self.nominator, feature_gates),
+                GroupAlgorithm(generic, parts),
                 self._scheduling_cycle,
-                feature_gates,
-                self._clock,
-                self._attempts.is_superfluous,
                 self._attempts.bind_if,
             )
         # A recorder that is read now and then needs no numbers in between.
@@ -256,16 +222,7 @@ class Scheduler:
         """The time of the last `tick`, in seconds on the clock's monotonic scale. `run` calls it at least each
         second, except during an attempt."""
         # Last: watching sends all objects that are there, and the handlers need everything above.
-        self.events = EventHandlers(
-            cluster,
-            self.cache,
-            self.queue,
-            self.frameworks,
-            *held,
-            self._clock,
-            metrics,
-            groups if grouping else None,
-        )
+        self.events = EventHandlers(cluster, parts, self.cache, self.queue, self.frameworks)
 
     @property
     def debugger(self) -> CacheDebugger:
@@ -397,7 +354,7 @@ class Scheduler:
             raise ValueError(f"pods: expected members of one PodGroup, found those of {known}")
         self._refuse_if_closed()
         with self._scheduling(), self._evicting():
-            return self._attempts.place_group(pods, self.group_cycle, preempt=preempt)
+            return self._attempts.place_group(pods, self.group_cycle.place, preempt=preempt)
 
     def _refuse_if_closed(self) -> None:
         if self._stopping:
@@ -422,7 +379,7 @@ class Scheduler:
         try:
             yield
         finally:
-            self._evictions.carry_out()
+            self.parts.evictions.carry_out()
 
     def _schedule_next(self) -> QueuedPodInfo | None:
         info = self.queue.try_pop()
@@ -449,7 +406,7 @@ class Scheduler:
 
     def _report_sizes(self) -> None:
         for kind, count in self.cache.sizes().items():
-            self._metrics.cache_size(kind, count)
+            self.parts.metrics.cache_size(kind, count)
 
     def stop(self) -> None:
         """End `run` after the current attempt."""
@@ -464,7 +421,7 @@ class Scheduler:
         with ExitStack() as stack:
             # The callbacks run after the bindings have ended, in reverse order, and each of them even if
             # another raises.
-            stack.callback(close_extenders, self._extenders)
+            stack.callback(close_extenders, self.parts.extenders)
             for framework in self.frameworks.values():
                 stack.callback(framework.close)
             stack.callback(self.events.close)
@@ -499,7 +456,7 @@ class Scheduler:
         self._cycles += 1
         if self.group_cycle is not None and group_key(info.pod):
             self.group_cycle.run(info)
-            self._evictions.carry_out()
+            self.parts.evictions.carry_out()
             return None
         return self._attempts.begin(info, self._cycles)
 
@@ -511,7 +468,7 @@ class Scheduler:
         if undo is not None and self.queue.rests(attempt.pod.uid):
             # Otherwise decisions would depend on how often it was tried in vain.
             undo()
-        self._evictions.carry_out()
+        self.parts.evictions.carry_out()
 
     def _seconds_to_next_tick(self) -> float:
         deadlines = [deadline for waiting in self.waiting_pods if (deadline := waiting.deadline) is not None]

@@ -13,6 +13,7 @@ from kschedfw.config import default_profile
 from kschedfw.framework.cluster_client import ClusterClient
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
@@ -50,7 +51,7 @@ class StillFits:
         self._snapshot = Snapshot()
         registry = Registry() if registry is None else registry
         self._frameworks = {
-            profile.scheduler_name: Framework(registry, profile, cluster=truth, snapshot=self._snapshot)
+            profile.scheduler_name: Framework(registry, profile, Parts(truth, snapshot=self._snapshot))
             for profile in ((default_profile(),) if profiles is None else profiles)
         }
         self._unfollow = truth.journal(self._follow)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from random import Random
 from typing import Final, TypeVar
 
 from kschedfw.api import Named, Node, Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Score
-from kschedfw.framework.clock import Clock
+from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
@@ -17,6 +16,7 @@ from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult, not_left_over
@@ -82,13 +82,14 @@ class FrameworkHarness:
         self.framework = Framework(
             registry,
             Profile(names, args=args or {}),
-            cluster=self.cluster,
-            snapshot=self.snapshot,
-            nominator=self.nominator,
-            clock=clock,
-            random=Random(0),
-            parallelizer=Parallelizer(1),
-            feature_gates=feature_gates,
+            Parts(
+                self.cluster,
+                snapshot=self.snapshot,
+                nominator=self.nominator,
+                clock=SystemClock() if clock is None else clock,
+                parallelizer=Parallelizer(1),
+                feature_gates=feature_gates,
+            ),
         )
 
     def _stored(self, obj: ObjectT) -> ObjectT:

@@ -21,10 +21,10 @@ from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableEr
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Status
+from kschedfw.scheduler.attempt import MemberRefusal
 from kschedfw.scheduler.binding_cycle import as_fit_error
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
-from kschedfw.scheduler.groups import MemberRefusal
 from kschedfw.scheduler.placement import Placement
 from kschedfw.scheduler.queue.heap import in_order
 from kschedfw.scheduler.scheduler import Scheduler

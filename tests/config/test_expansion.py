@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw import Framework, InMemoryCluster, Parallelizer, default_profile
+from kschedfw import Framework, InMemoryCluster, Parallelizer, Parts, default_profile
 from kschedfw.config import ProfileConfiguration
 from kschedfw.config.schema import POINTS
 from kschedfw.framework.profile import ExtensionPoint
@@ -52,7 +52,7 @@ def some(*plugins: str, **fields: Any) -> list[dict[str, Any]]:
 
 def test_the_default_profile_is_what_it_expands_to_as_far_as_it_is_here() -> None:
     def points(profile: Any) -> dict[str, tuple[str, ...]]:
-        framework = Framework(REGISTRY, profile, cluster=InMemoryCluster(), parallelizer=Parallelizer(1))
+        framework = Framework(REGISTRY, profile, Parts(InMemoryCluster(), parallelizer=Parallelizer(1)))
         return {point: framework.plugins_at(point) for point in POINTS}
 
     expanded = loaded(document()).profiles[0].profile()

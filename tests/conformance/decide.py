@@ -14,11 +14,12 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.config import parse_configuration
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError
-from kschedfw.framework.metrics import MetricsRecorder
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.preemption import Candidate, PreemptionPlan
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.calls import Evaluation
@@ -85,7 +86,7 @@ class PodRun:
         scenario: Scenario,
         registry: Registry,
         evaluation: Evaluation = Evaluation.MEMO,
-        metrics: MetricsRecorder | None = None,
+        metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
         self._scenario = scenario
         cluster = InMemoryCluster()
@@ -106,11 +107,8 @@ class PodRun:
         self.framework = Framework(
             registry,
             profile_of(scenario, registry),
-            cluster=cluster,
-            snapshot=self.snapshot,
-            parallelizer=Parallelizer(1),
+            Parts(cluster, snapshot=self.snapshot, parallelizer=Parallelizer(1), metrics=metrics),
             evaluation=evaluation,
-            metrics=metrics,
         )
         self.scheduler = GenericScheduler(
             self.cache,

@@ -12,7 +12,7 @@ import attrs
 from kschedfw.api.manifests import object_from_manifest, pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.metrics import NoMetrics
+from kschedfw.framework.metrics import NO_METRICS, NoMetrics
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.registry import Registry
 from tests.conformance.changes import RunsChanges, SchedulersChanges
@@ -62,7 +62,7 @@ class Decided:
 
 def decide_in(mode: Mode, scenario: Scenario, registry: Registry, *, recorded: bool = False) -> Decided:
     """Return the decision on each pending pod, as `decide`; with a recorder of metrics if it is to be `recorded`."""
-    metrics = Recorder() if recorded else None
+    metrics = Recorder() if recorded else NO_METRICS
     run = PodRun(scenario, registry, mode.evaluation, metrics)
     if mode is Mode.PLAN and run.nodes:
         return _by_kept_answers(run)

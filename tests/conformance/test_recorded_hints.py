@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from kschedfw import Pod, QueueingHint
+from kschedfw import Parts, Pod, QueueingHint
 from kschedfw.api.kinds import KINDS
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.meta import Named
@@ -50,7 +50,7 @@ def test_a_refused_pod_is_woken_by_the_events_that_wake_it_in_kube_scheduler(cas
     # Their order decides nothing: each is offered to the pods that none before it has woken.
     assert {event.label for event in events} == {*case["expected"]["events"]}
 
-    plugins = Framework(_REGISTRY, default_profile(), cluster=cluster).events_to_register()
+    plugins = Framework(_REGISTRY, default_profile(), Parts(cluster)).events_to_register()
     hints = {
         plugin: [
             QueueingHint.QUEUE if each.hint is None else each.hint(pod, old, new)

@@ -12,12 +12,12 @@ from typing import Any
 
 PRELUDE = """
 import json, sys
-from kschedfw import InMemoryCluster, Framework, KschedfwError, Profile, Registry
+from kschedfw import InMemoryCluster, Framework, KschedfwError, Parts, Profile, Registry
 from kschedfw import make_node, make_pod
 from kschedfw.testing import FrameworkHarness
 
 def framework(*names):
-    return Framework(Registry(), Profile(names), cluster=InMemoryCluster())
+    return Framework(Registry(), Profile(names), Parts(InMemoryCluster()))
 
 def failure(*names):
     try:

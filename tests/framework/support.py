@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from random import Random
 from typing import Any
 
-from kschedfw import make_node, make_pod
+from kschedfw import Parts, make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.extender import Extender
-from kschedfw.framework.metrics import MetricsRecorder
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
@@ -70,14 +69,15 @@ def make_framework(
     return Framework(
         registry,
         profile or Profile([each.name for each in plugins], args=args or {}),
-        cluster=InMemoryCluster(),
-        snapshot=Snapshot.of(nodes, pods) if snapshot is None else snapshot,
-        nominator=nominator,
-        clock=clock or FakeClock(),
-        random=Random(0),
-        parallelizer=Parallelizer(parallelism),
-        extenders=extenders,
-        metrics=metrics,
+        Parts(
+            InMemoryCluster(),
+            snapshot=Snapshot.of(nodes, pods) if snapshot is None else snapshot,
+            nominator=Nominator() if nominator is None else nominator,
+            clock=clock or FakeClock(),
+            parallelizer=Parallelizer(parallelism),
+            extenders=extenders,
+            metrics=NO_METRICS if metrics is None else metrics,
+        ),
         evaluation=evaluation,
     )
 

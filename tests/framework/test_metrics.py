@@ -21,6 +21,7 @@ from kschedfw import (
     InMemoryCluster,
     NodeInfo,
     Parallelizer,
+    Parts,
     Pod,
     PodInfo,
     PostFilterResult,
@@ -111,13 +112,15 @@ class Bench:
         framework = Framework(
             registry,
             Profile([each.name for each in plugins], scheduler_name="gpu"),
-            cluster=InMemoryCluster(),
-            snapshot=Snapshot.of(nodes(*NODES), ()),
-            clock=clock or FakeClock(),
-            random=Random(0),
-            parallelizer=Parallelizer(parallelism),
-            metrics=notes if recorder is None else recorder,
-            plugin_sampling=sampling,
+            Parts(
+                InMemoryCluster(),
+                snapshot=Snapshot.of(nodes(*NODES), ()),
+                clock=clock or FakeClock(),
+                random=Random(0),
+                parallelizer=Parallelizer(parallelism),
+                metrics=notes if recorder is None else recorder,
+                plugin_sampling=sampling,
+            ),
         )
         state = CycleState()
         state.record_plugin_metrics = sampled
@@ -206,7 +209,7 @@ class TestWhoListens:
     def test_nobody_does_by_default_and_then_nothing_is_wrapped(self) -> None:
         registry = Registry(entry_points=False)
         registry.register(plugin("A", filter=passes))
-        framework = Framework(registry, Profile(["A"]), cluster=InMemoryCluster())
+        framework = Framework(registry, Profile(["A"]), Parts(InMemoryCluster()))
         assert framework.handle.metrics is NO_METRICS
         assert framework._hooks["filter"] == (("A", passes),)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from random import Random
 from typing import Any
 
 import attrs
@@ -14,15 +13,14 @@ from kschedfw.api.node import Node
 from kschedfw.api.objects import object_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.clock import SystemClock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.status import Status
-from kschedfw.framework.waiting_pods import WaitingPods
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.pod_topology_spread import PodTopologySpread
 
@@ -99,16 +97,8 @@ class Cycle:
         objects: Iterable[Named] = (),
     ) -> Cycle:
         snapshot = Snapshot.of(nodes, pods)
-        handle = Handle(
-            profile_name="default-scheduler",
-            snapshot=snapshot,
-            cluster=InMemoryCluster(objects),
-            nominator=None,  # type: ignore[arg-type]  # these plugins don't ask for it
-            waiting_pods=WaitingPods(),
-            clock=SystemClock(),
-            random=Random(0),
-            parallelizer=Parallelizer(1),
-        )
+        parts = Parts(InMemoryCluster(objects), snapshot=snapshot, parallelizer=Parallelizer(1))
+        handle = Handle("default-scheduler", parts)
         return cls(plugin(args, handle), snapshot)
 
     def pre_filter(self, pod: Pod) -> Status | None:

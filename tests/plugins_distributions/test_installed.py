@@ -108,7 +108,7 @@ prices = [{"value": "cheap", "hourlyPrice": "0.10"}, {"value": "dear", "hourlyPr
 base = default_profile({"CostAware": {"priceLabel": "price", "prices": prices}})
 profile = Profile([*base.multi_point, EnabledPlugin("CostAware", weight=100)], args=base.args)
 snapshot, cache = Snapshot(), Cache()
-framework = Framework(registry, profile, cluster=InMemoryCluster(), snapshot=snapshot)
+framework = Framework(registry, profile, Parts(InMemoryCluster(), snapshot=snapshot))
 for name in ("dear", "cheap"):
     cache.add_node(make_node(name).labels(price=name).capacity(cpu=4, memory="8Gi").build())
 pod = make_pod().requests(cpu="1").build()
@@ -122,7 +122,7 @@ answer = [registry.distribution("CostAware"), result.suggested_host, registry.lo
 def test_a_broken_plugin_is_one_clear_error_once_it_is_enabled(site: Path) -> None:
     code = """
 try:
-    Framework(Registry(), Profile(["Broken"]), cluster=InMemoryCluster())
+    Framework(Registry(), Profile(["Broken"]), Parts(InMemoryCluster()))
 except KschedfwError as error:
     answer = [type(error).__name__, str(error), type(error.__cause__).__name__]
 """

@@ -20,6 +20,7 @@ from kschedfw import (
     GenericScheduler,
     InMemoryCluster,
     Parallelizer,
+    Parts,
     Pod,
     Registry,
     Snapshot,
@@ -34,7 +35,7 @@ from tests.scheduler.stage import Stage, node, pod
 
 
 @attrs.define
-class Parts:
+class ByHand:
     """The parts of a scheduler, put together by hand, over nodes with room for one pod each."""
 
     cache: Cache
@@ -42,14 +43,12 @@ class Parts:
     scheduler: GenericScheduler
 
     @classmethod
-    def over(cls, nodes: int) -> Parts:
+    def over(cls, nodes: int) -> ByHand:
         cache, snapshot = Cache(), Snapshot()
         framework = Framework(
             Registry(),
             default_profile(),
-            cluster=InMemoryCluster(),
-            snapshot=snapshot,
-            parallelizer=Parallelizer(1),
+            Parts(InMemoryCluster(), snapshot=snapshot, parallelizer=Parallelizer(1)),
         )
         for index in range(nodes):
             cache.add_node(node(f"n{index}", cpu=1))
@@ -73,7 +72,7 @@ def pods(count: int) -> list[Pod]:
 
 class TestTheParts:
     def test_threads_that_schedule_and_assume_without_a_lock_never_overcommit_in_silence(self) -> None:
-        parts, refused = Parts.over(60), []
+        parts, refused = ByHand.over(60), []
         todo = pods(60)
 
         def work() -> None:
@@ -96,7 +95,7 @@ class TestTheParts:
         assert len(parts.cache.dump().pods) + len(refused) == 60
 
     def test_with_a_lock_they_all_get_their_place(self) -> None:
-        parts, lock = Parts.over(40), threading.Lock()
+        parts, lock = ByHand.over(40), threading.Lock()
 
         def place(each: Pod) -> None:
             with lock:
@@ -108,7 +107,7 @@ class TestTheParts:
         assert len(parts.cache.dump().pods) == 40
 
     def test_schedule_does_not_begin_while_it_runs(self) -> None:
-        parts, inner = Parts.over(2), []
+        parts, inner = ByHand.over(2), []
 
         def schedule_another() -> None:
             with pytest.raises(ConcurrentCycleError) as raised:
@@ -131,7 +130,7 @@ class TestTheParts:
         )
 
     def test_a_decision_that_did_not_see_another_pod_does_not_count(self) -> None:
-        parts = Parts.over(1)
+        parts = ByHand.over(1)
         first, second = map(parts.decide, pods(2))
         parts.cache.assume_pod(first)
         for _ in range(2):  # trying it again makes it no better
@@ -141,7 +140,7 @@ class TestTheParts:
             parts.decide(pods(2)[1])
 
     def test_decisions_that_come_to_nothing_are_in_nobodys_way(self) -> None:
-        parts = Parts.over(3)
+        parts = ByHand.over(3)
         first, second, third = pods(3)
         parts.decide(first)  # what if?
         parts.cache.assume_pod(parts.decide(second))
@@ -151,14 +150,14 @@ class TestTheParts:
         assert parts.overcommitted() == {}
 
     def test_a_failure_does_not_keep_the_next_from_beginning(self) -> None:
-        parts = Parts.over(1)
+        parts = ByHand.over(1)
         huge = make_pod("huge").requests(cpu="64").build()
         for _ in range(2):
             with pytest.raises(FitError):
                 parts.decide(huge)
 
     def test_cycles_of_pods_that_are_never_assumed_do_not_pile_up(self) -> None:
-        parts = Parts.over(1)
+        parts = ByHand.over(1)
         for each in pods(1100):
             parts.cache.update_snapshot(parts.scheduler._snapshot, each)
         assert len(parts.cache._cycles) <= 1024
@@ -244,7 +243,7 @@ class TestClusters:
 
     def test_so_does_a_framework_which_watches_nothing(self) -> None:
         with pytest.raises(TypeError) as raised:
-            Framework(Registry(), default_profile(), cluster=self.Partial())  # type: ignore[arg-type]  # that is what is wrong
+            Framework(Registry(), default_profile(), Parts(self.Partial()))  # type: ignore[arg-type]  # that is what is wrong
         assert str(raised.value) == (
             "Framework needs a cluster; Partial lacks add, patch_pod_status, record_event (3 of 8 methods). "
             "What they do: kschedfw.framework.cluster_client.ClusterClient"

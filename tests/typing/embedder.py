@@ -18,6 +18,7 @@ from kschedfw import (
     Node,
     NoNodesAvailableError,
     Parallelizer,
+    Parts,
     Pod,
     Profile,
     Registry,
@@ -61,10 +62,7 @@ class Loop:
         self.framework = Framework(
             registry,
             profile,
-            cluster=self.cluster,
-            snapshot=snapshot,
-            random=random,
-            parallelizer=Parallelizer(4),
+            Parts(self.cluster, snapshot=snapshot, random=random, parallelizer=Parallelizer(4)),
         )
         self.scheduler = GenericScheduler(self.cache, snapshot, random=random)
 

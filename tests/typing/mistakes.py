@@ -18,6 +18,7 @@ from kschedfw import (
     InMemoryCluster,
     Node,
     NodeInfo,
+    Parts,
     Plugin,
     Pod,
     Profile,
@@ -73,7 +74,7 @@ def embed(registry: Registry, cluster: InMemoryCluster) -> None:
     Profile(7)  # type: ignore[arg-type]
     Profile(["Rack"], points={"score": 7})  # type: ignore[dict-item]
     Framework(registry, Profile())  # type: ignore[call-arg]
-    Framework(registry, Profile(), cluster="minikube")  # type: ignore[arg-type]
+    Framework(registry, Profile(), Parts("minikube"))  # type: ignore[arg-type]
     GenericScheduler(Cache(), Snapshot(), Random(0))  # type: ignore[call-arg]
     cluster.get(str, "name")  # type: ignore[type-var]
     node: Node = cluster.get(Node, "name")  # type: ignore[assignment]

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from random import Random
 from typing import TypeVar
 
 from kschedfw.api.pod import Pod
-from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cluster_client import ClusterClient, check_cluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes, NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES, PluginError, PluginLoadError, ProfileError
 from kschedfw.framework.events import ClusterEvent
-from kschedfw.framework.eviction import PendingEvictions
-from kschedfw.framework.extender import Extender
-from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
-from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.learning.learned_plugin import LearnedPlugin
 from kschedfw.framework.learning.waking import learned_events
-from kschedfw.framework.metrics import NO_METRICS, MeasuredPoint, MetricsRecorder, PluginSampling
+from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.plugin import AnyPlugin, Plugin
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.results import PostFilterResult, PreFilterResult
@@ -47,7 +40,6 @@ from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.runtime.placement_hooks import PlacementHooks
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status, text_of
-from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
 AnswerT = TypeVar("AnswerT")
 
@@ -57,12 +49,11 @@ _SUCCESS, _SKIP = Status.success(), Status.skip()
 class Framework(BindingHooks, PlacementHooks):
     """One profile's plugins, and a `run_*` method for each extension point: those up to score here.
 
-    Everything a plugin may depend on is passed in here. Without a `snapshot` the framework makes an empty one; a
-    scheduler shares its own, and its `waiting_pods` and `pods_in_pre_bind`. Returned statuses name the plugin that
-    gave them.
+    Everything a plugin may depend on is in `parts`, which the frameworks of a scheduler share. Returned statuses name
+    the plugin that gave them.
 
-    A `metrics` recorder receives the durations of extension points, and those of single plugins in cycles whose state
-    has `record_plugin_metrics`. pre_enqueue has no state; `plugin_sampling` decides for it.
+    A recorder of metrics receives the durations of extension points, and those of single plugins in cycles whose state
+    has `record_plugin_metrics`. pre_enqueue has no state; `parts.plugin_sampling` decides for it.
 
     `evaluation` chooses between ways to the same decisions. Only the default is fast.
 
@@ -77,48 +68,19 @@ class Framework(BindingHooks, PlacementHooks):
         self,
         registry: Registry,
         profile: Profile,
+        parts: Parts,
         *,
-        cluster: ClusterClient,
-        snapshot: Snapshot | None = None,
-        nominator: Nominator | None = None,
-        clock: Clock | None = None,
-        random: Random | None = None,
-        parallelizer: Parallelizer | None = None,
-        extenders: Sequence[Extender] = (),
-        metrics: MetricsRecorder | None = None,
-        plugin_sampling: PluginSampling | None = None,
         evaluation: Evaluation = Evaluation.MEMO,
-        waiting_pods: WaitingPods | None = None,
-        pods_in_pre_bind: PodsInPreBind | None = None,
-        feature_gates: FeatureGates = DEFAULT_GATES,
-        groups: GroupStates | None = None,
-        evictions: PendingEvictions | None = None,
     ) -> None:
-        check_cluster(cluster, ClusterClient, "Framework")
+        check_cluster(parts.cluster, ClusterClient, "Framework")
         self.profile = profile
-        self.waiting_pods = WaitingPods() if waiting_pods is None else waiting_pods
-        self.handle = Handle(
-            profile_name=profile.scheduler_name,
-            snapshot=Snapshot() if snapshot is None else snapshot,
-            cluster=cluster,
-            nominator=Nominator() if nominator is None else nominator,
-            waiting_pods=self.waiting_pods,
-            clock=SystemClock() if clock is None else clock,
-            # Ties aren't secrets, and a fixed seed makes runs reproducible.
-            random=Random(0) if random is None else random,
-            parallelizer=Parallelizer() if parallelizer is None else parallelizer,
-            extenders=tuple(extenders),
-            metrics=NO_METRICS if metrics is None else metrics,
-            pods_in_pre_bind=PodsInPreBind() if pods_in_pre_bind is None else pods_in_pre_bind,
-            feature_gates=feature_gates,
-            groups=GroupStates() if groups is None else groups,
-            evictions=PendingEvictions() if evictions is None else evictions,
-        )
+        self.waiting_pods = parts.waiting_pods
+        self.handle = Handle(profile.scheduler_name, parts)
         self.plugins: Mapping[str, AnyPlugin] = {
             name: self._make(registry, name) for name in profile.plugin_names
         }
         self._meter = meter = Meter.for_recorder(
-            self.handle.metrics, self.handle.clock, profile.scheduler_name, plugin_sampling
+            parts.metrics, parts.clock, profile.scheduler_name, parts.plugin_sampling
         )
         plain = HookTable(profile, self.plugins, registry)
         self._hooks = plain if meter is None else meter.counted(plain)

@@ -1,7 +1,7 @@
 """The cycle of a group of pods that are scheduled together (kube-scheduler `podGroupCycle`; KEP-4671, KEP-5732)."""
 
 from kschedfw.scheduler.groups.algorithm import GroupAlgorithm
-from kschedfw.scheduler.groups.cycle import GroupCycle, GroupDecision, GroupObserver, MemberRefusal
+from kschedfw.scheduler.groups.cycle import GroupCycle, GroupDecision, GroupObserver
 from kschedfw.scheduler.groups.preemption import GroupPreemption, Reprieve, VictimUnit
 from kschedfw.scheduler.groups.trial import GroupResult, MemberResult, PlacementResult
 
@@ -12,7 +12,6 @@ __all__ = [
     "GroupObserver",
     "GroupPreemption",
     "GroupResult",
-    "MemberRefusal",
     "MemberResult",
     "PlacementResult",
     "Reprieve",

@@ -17,7 +17,6 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.gate_table import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
-from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import (
     CALL_IN,
     MEMBER_STATES,
@@ -28,8 +27,7 @@ from kschedfw.framework.groups import (
     QueuedGroup,
 )
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.runtime.engine.turns import EqualPlaces, PlannedPod
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.placement_hooks import PlacementScore
@@ -88,15 +86,14 @@ class GroupAlgorithm:
     def __init__(
         self,
         algorithm: PlacementAlgorithm,
-        snapshot: Snapshot,
-        nominator: Nominator,
-        gates: FeatureGates,
+        parts: Parts,
     ) -> None:
+        gates = parts.feature_gates
         self._algorithm = algorithm
         self._by_placements = gates.enabled(TOPOLOGY_AWARE_WORKLOAD_SCHEDULING)
         self._asks_whether_feasible = gates.follows(PLACEMENT_FEASIBLE)
-        self._snapshot = snapshot
-        self._nominator = nominator
+        self._snapshot = parts.snapshot
+        self._nominator = parts.nominator
 
     def run(
         self,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import attrs
 
-from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import (
     POD_GROUP_INITIALLY_SCHEDULED,
     POD_GROUP_SCHEDULED,
@@ -18,16 +17,14 @@ from kschedfw.api.pod_groups import (
     group_key,
 )
 from kschedfw.api.records import define, frozen
-from kschedfw.cluster import Cluster
-from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import retry_on_conflict
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.gate_table import POD_GROUP_PREEMPTION_POLICY, WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.gates import FeatureGates
-from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupStates, MemberStates, QueuedGroup
+from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, MemberStates, QueuedGroup
 from kschedfw.framework.metrics import AttemptResult
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
-from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.runtime.framework import Framework
@@ -38,7 +35,7 @@ from kschedfw.framework.versions.v1_37 import (
     GROUP_PREEMPTION_POLICIES,
     GROUP_PRIORITIES,
 )
-from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
+from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt, MemberRefusal, Start
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.failure import REASON_SCHEDULER_ERROR, REASON_UNSCHEDULABLE
 from kschedfw.scheduler.groups.algorithm import GroupAlgorithm, GroupObservation
@@ -89,18 +86,6 @@ class GroupDecision:
         return found
 
 
-@frozen(eq=False)
-class MemberRefusal:
-    """The reason why a member gets no place. `node_name` is the node found for it, or empty."""
-
-    status: Status
-    node_name: str = ""
-
-
-Start: TypeAlias = Callable[[Attempt, Callable[[], Status]], None]
-"""Calls the given function to take the member's place, then begins its binding cycle."""
-
-
 class GroupObserver(GroupObservation, Protocol):
     """Follows the cycles of groups, for example to explain them. It must not change what it is given."""
 
@@ -113,28 +98,23 @@ class GroupObserver(GroupObservation, Protocol):
 class GroupCycle:
     """Schedules groups, each when one of its members is popped.
 
-    `is_superfluous` says that a pod needs no attempt, and records why. `start` begins a member's binding cycle once
+    `start` begins a member's binding cycle once
     it has its place.
     """
 
-    _cluster: Cluster
+    _parts: Parts
     _cache: Cache
-    _snapshot: Snapshot
     _queue: SchedulingQueue
-    _groups: GroupStates
     _frameworks: Mapping[str, Framework]
     algorithm: GroupAlgorithm
     _cycle: SchedulingCycle
-    _gates: FeatureGates
-    _clock: Clock
-    _is_superfluous: Callable[[Pod], bool]
     _start: Start
     observer: GroupObserver | None = attrs.field(default=None, init=False)
 
     def run(self, popped: QueuedPodInfo) -> None:
         """Schedule the group of a pod that was popped."""
         key = group_key(popped.pod)
-        states = self._groups.get(key)
+        states = self._parts.groups.get(key)
         if states is None:
             self._queue.add_unschedulable_if_not_present(popped)
             return
@@ -157,7 +137,7 @@ class GroupCycle:
         as well.
         """
         key = group_key(attempts[0].pod)
-        states = self._groups.get(key) or MemberStates()
+        states = self._parts.groups.get(key) or MemberStates()
         for attempt in attempts:
             states.put(attempt.pod)
         try:
@@ -175,10 +155,10 @@ class GroupCycle:
     def _schedule(
         self, key: str, states: MemberStates, attempts: Sequence[Attempt], start: Start
     ) -> Mapping[str, MemberRefusal]:
-        metrics, begun = attempts[0].framework.handle.metrics, self._clock.monotonic()
+        metrics, begun = attempts[0].framework.handle.metrics, self._parts.clock.monotonic()
         group = QueuedGroup(key, None, tuple(attempt.pod for attempt in attempts))
         try:
-            group = attrs.evolve(group, object=self._cluster.get(PodGroup, key))
+            group = attrs.evolve(group, object=self._parts.cluster.get(PodGroup, key))
             decision = self._decide(group, states, attempts)
         # A cluster or a plugin may raise anything. The cycle still ends in a decision: whoever counts the attempts by
         # its observer (a simulation ends after so many in vain) would otherwise never learn of this one.
@@ -188,27 +168,29 @@ class GroupCycle:
         refused = self._submit(attempts, decision, start)
         if not decision.is_mixed:
             profile = attempts[0].framework.profile.scheduler_name
-            metrics.group_attempt(_outcome(decision.status), profile, self._clock.monotonic() - begun)
-        if not decision.is_mixed or self._gates.follows(GROUP_PRIORITIES):
+            metrics.group_attempt(_outcome(decision.status), profile, self._parts.clock.monotonic() - begun)
+        if not decision.is_mixed or self._parts.feature_gates.follows(GROUP_PRIORITIES):
             self._tell(decision.group, decision.status)
         return refused
 
     def _decide(self, group: QueuedGroup, states: MemberStates, attempts: Sequence[Attempt]) -> GroupDecision:
         """Find nodes for the members, and room if there are none; submit nothing."""
-        if (mixed := _unlike_members(group, states, self._gates)) is not None:
+        if (mixed := _unlike_members(group, states, self._parts.feature_gates)) is not None:
             return GroupDecision(group, states, None, None, mixed, is_mixed=True)
-        framework, begun = attempts[0].framework, self._clock.monotonic()
-        self._cache.update_snapshot(self._snapshot, members=group.pods)
-        lists = AffinityLists.of(self._snapshot)
+        framework, begun = attempts[0].framework, self._parts.clock.monotonic()
+        self._cache.update_snapshot(self._parts.snapshot, members=group.pods)
+        lists = AffinityLists.of(self._parts.snapshot)
 
         def run(*, makes_room: bool, observe: GroupObservation | None = None) -> GroupResult:
             return self.algorithm.run(
                 framework, group, states, lists, attempts, makes_room=makes_room, observe=observe
             )
 
-        result = run(makes_room=not self._gates.follows(GROUP_POST_FILTER), observe=self.observer)
+        result = run(
+            makes_room=not self._parts.feature_gates.follows(GROUP_POST_FILTER), observe=self.observer
+        )
         status, preemption = result.status, None
-        preempts = self._gates.enabled(WORKLOAD_AWARE_PREEMPTION) and all(
+        preempts = self._parts.feature_gates.enabled(WORKLOAD_AWARE_PREEMPTION) and all(
             each.may_preempt for each in attempts
         )
         # A group that waits has members whose victims go already.
@@ -223,7 +205,7 @@ class GroupCycle:
                 status = Status.unschedulable(status.message, preemption.status.message)
             elif not preemption.status.is_success:
                 status = preemption.status
-        framework.handle.metrics.group_algorithm(self._clock.monotonic() - begun)
+        framework.handle.metrics.group_algorithm(self._parts.clock.monotonic() - begun)
         return GroupDecision(group, states, result, preemption, status)
 
     # From the queue
@@ -233,10 +215,10 @@ class GroupCycle:
         attempts = []
         for info in sorted(taken, key=turn):
             framework = self._frameworks.get(info.pod.spec.scheduler_name)
-            if framework is None or self._is_superfluous(info.pod):
+            if framework is None or self._cycle.is_superfluous(info.pod):
                 self._queue.done(info.pod.uid)
             else:
-                attempts.append(Attempt(info, framework, self._clock.monotonic()))
+                attempts.append(Attempt(info, framework, self._parts.clock.monotonic()))
         return attempts
 
     # Preemption
@@ -300,7 +282,7 @@ class GroupCycle:
 
     def _tell(self, group: QueuedGroup, status: Status) -> None:
         """Write the group's condition, if it changes. A group that was scheduled once stays so."""
-        present = self._cluster.get(PodGroup, group.key)
+        present = self._parts.cluster.get(PodGroup, group.key)
         if present is None:
             _log.warning("group %s is gone, its condition isn't written", group.key)
             return
@@ -308,7 +290,9 @@ class GroupCycle:
             # As kube-scheduler's patch, which names no version: a controller that writes its own conditions at the same
             # time must not cost the group this one.
             retry_on_conflict(
-                self._cluster, present, lambda each: self._told(each, status, present.metadata.generation)
+                self._parts.cluster,
+                present,
+                lambda each: self._told(each, status, present.metadata.generation),
             )
         # A cluster may raise anything; the condition isn't worth a failed cycle.
         except Exception as error:
@@ -319,12 +303,16 @@ class GroupCycle:
 
         `generation` is that of the group that was decided on.
         """
-        told = POD_GROUP_INITIALLY_SCHEDULED if self._gates.follows(GROUP_CONDITION) else POD_GROUP_SCHEDULED
+        told = (
+            POD_GROUP_INITIALLY_SCHEDULED
+            if self._parts.feature_gates.follows(GROUP_CONDITION)
+            else POD_GROUP_SCHEDULED
+        )
         known = next((each for each in group.status.conditions if each.type == told), None)
         if known is not None and known.status == "True" and not status.is_success:
             return group
         value = "True" if status.is_success else "False"
-        changed = datetime.fromtimestamp(self._clock.now(), UTC)
+        changed = datetime.fromtimestamp(self._parts.clock.now(), UTC)
         condition = PodGroupCondition(
             told,
             value,

@@ -14,6 +14,7 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.args import ArgsError, plugin_args
 from kschedfw.framework.runtime.framework import Framework
@@ -140,7 +141,7 @@ class DeclarationChecks(Subject):
             Framework(
                 self._registry,
                 Profile([self._name], args={self._name: written}),
-                cluster=InMemoryCluster(self.objects),
+                Parts(InMemoryCluster(self.objects)),
             ).close()
         except ArgsError:
             return

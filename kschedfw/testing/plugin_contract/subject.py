@@ -15,10 +15,11 @@ import attrs
 from kschedfw.api import KschedfwError, Named, Node, Pod
 from kschedfw.api.objects import to_manifest
 from kschedfw.cluster import InMemoryCluster
-from kschedfw.framework.clock import Clock
+from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.calls import Evaluation
@@ -154,12 +155,13 @@ class Subject:
         return Framework(
             self._registry,
             self._profile(),
-            cluster=InMemoryCluster(self.objects) if cluster is None else cluster,
-            snapshot=snapshot,
-            clock=clock,
-            nominator=nominator,
-            random=Random(0),
-            parallelizer=Parallelizer(1),
+            Parts(
+                InMemoryCluster(self.objects) if cluster is None else cluster,
+                snapshot=Snapshot() if snapshot is None else snapshot,
+                clock=SystemClock() if clock is None else clock,
+                nominator=Nominator() if nominator is None else nominator,
+                parallelizer=Parallelizer(1),
+            ),
             evaluation=evaluation,
         )
 

@@ -24,6 +24,7 @@ from kschedfw import (
     KschedfwError,
     MetricKind,
     Parallelizer,
+    Parts,
     Plugin,
     PluginMetric,
     Pod,
@@ -44,6 +45,7 @@ from kschedfw.framework.metrics import (
     HintResult,
     MeasuredPoint,
     MetricsRecorder,
+    NoMetrics,
     Operation,
     PluginSampling,
     VolumeStage,
@@ -250,8 +252,7 @@ class TestExposition:
             Framework(
                 registry,
                 Profile(["Racks"], scheduler_name=profile),
-                cluster=InMemoryCluster(),
-                metrics=metrics,
+                Parts(InMemoryCluster(), metrics=metrics),
             )
         scrape = Scrape(metrics)
         assert scrape.value("rack_refusals_total", profile="a", rack="r1") == 2
@@ -353,12 +354,14 @@ class TestScheduling:
         framework = Framework(
             Registry(),
             default_profile(),
-            cluster=InMemoryCluster(nodes),
-            snapshot=snapshot,
-            clock=FakeClock(),
-            random=random,
-            parallelizer=Parallelizer(1),
-            metrics=metrics,
+            Parts(
+                InMemoryCluster(nodes),
+                snapshot=snapshot,
+                clock=FakeClock(),
+                random=random,
+                parallelizer=Parallelizer(1),
+                metrics=NoMetrics() if metrics is None else metrics,
+            ),
         )
         scheduler = GenericScheduler(cache, snapshot, random=random)
         sampling = PluginSampling(Random(seed), percent)

@@ -11,7 +11,7 @@ from kschedfw_legacy import (
     provider_profile,
 )
 
-from kschedfw import Framework, InMemoryCluster, Registry, make_node, make_pod
+from kschedfw import Framework, InMemoryCluster, Parts, Registry, make_node, make_pod
 from kschedfw.config import FeatureGates, Origin, preset_configuration
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.simulator import Simulation
@@ -108,7 +108,7 @@ def test_every_plugin_says_where_it_comes_from(name: str) -> None:
 def test_a_framework_runs_what_is_available(name: str) -> None:
     registry = Registry()
     profile = provider_profile(name, args={"NodeAffinity": {}}, scheduler_name="old")
-    framework = Framework(registry, profile.only_available(registry), cluster=InMemoryCluster())
+    framework = Framework(registry, profile.only_available(registry), Parts(InMemoryCluster()))
     assert framework.handle.profile_name == "old"
     missing = set(profile.unavailable(registry))
     for point, plugins in profile.points.items():
@@ -140,7 +140,7 @@ def test_a_provider_is_a_configuration_like_any_other(name: str) -> None:
     assert asked == {(Origin.PROVIDER, (name,))}
     listed = {point: plugins for point, plugins in configured.profile().points.items() if plugins}
     assert listed == provider_profile(name).points
-    Framework(Registry(), configured.profile(), cluster=InMemoryCluster())
+    Framework(Registry(), configured.profile(), Parts(InMemoryCluster()))
 
 
 def test_feature_gates_change_that_configuration() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from kschedfw import make_node, make_pod
+from kschedfw import Parts, make_node, make_pod
 from kschedfw.api import PodBuilder
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import ObjectMeta
@@ -212,15 +212,17 @@ def scene(
     framework = Framework(
         registry,
         Profile([each.name for each in plugins]),
-        cluster=cluster,
-        snapshot=Snapshot.of(nodes, pods),
-        nominator=nominator,
-        clock=FakeClock(),
-        random=Random(seed),
-        parallelizer=parallelizer or Parallelizer(1),
-        extenders=extenders,
+        Parts(
+            cluster,
+            snapshot=Snapshot.of(nodes, pods),
+            nominator=nominator,
+            clock=FakeClock(),
+            random=Random(seed),
+            parallelizer=parallelizer or Parallelizer(1),
+            extenders=extenders,
+            feature_gates=gates,
+        ),
         evaluation=evaluation,
-        feature_gates=gates,
     )
     made = rules(framework.handle, **(limits or {}))
     return Scene(

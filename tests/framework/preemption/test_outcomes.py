@@ -20,6 +20,7 @@ from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.preemption import PreemptionEvaluator, PreemptionRules
 from kschedfw.framework.preemption.candidates import Candidate, best_candidates
@@ -103,12 +104,14 @@ class Twins:
         framework = Framework(
             registry,
             Profile([each.name for each in FILTERS]),
-            cluster=keeping.cluster,
-            snapshot=keeping.snapshot,
-            nominator=keeping.nominator,
-            clock=FakeClock(),
-            random=Random(seed),
-            parallelizer=handle.parallelizer,
+            Parts(
+                keeping.cluster,
+                snapshot=keeping.snapshot,
+                nominator=keeping.nominator,
+                clock=FakeClock(),
+                random=Random(seed),
+                parallelizer=handle.parallelizer,
+            ),
             evaluation=Evaluation.SCALAR,
         )
         rules = PreemptionRules(framework.handle, **limits)

@@ -21,6 +21,7 @@ from kschedfw import (
     NodeSelection,
     NodeTable,
     Parallelizer,
+    Parts,
     Pod,
     PodInfo,
     PreFilterResult,
@@ -321,12 +322,14 @@ def framework_of(
     return Framework(
         registry,
         Profile(names),
-        cluster=InMemoryCluster(),
-        snapshot=world.snapshot,
-        nominator=world.nominator,
-        clock=FakeClock(),
-        random=Random(0),
-        parallelizer=Parallelizer(parallelism),
+        Parts(
+            InMemoryCluster(),
+            snapshot=world.snapshot,
+            nominator=world.nominator,
+            clock=FakeClock(),
+            random=Random(0),
+            parallelizer=Parallelizer(parallelism),
+        ),
         evaluation=evaluation,
     )
 

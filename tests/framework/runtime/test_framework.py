@@ -12,6 +12,7 @@ from kschedfw import (
     Handle,
     InMemoryCluster,
     Parallelizer,
+    Parts,
     Plugin,
     PodInfo,
     Profile,
@@ -55,11 +56,7 @@ class TestHandle:
         framework = Framework(
             registry,
             Profile(["Watcher"], scheduler_name="gpu"),
-            cluster=cluster,
-            snapshot=snapshot,
-            clock=clock,
-            random=random,
-            parallelizer=parallelizer,
+            Parts(cluster, snapshot=snapshot, clock=clock, random=random, parallelizer=parallelizer),
         )
         handle = framework.plugins["Watcher"].handle
         assert handle is framework.handle
@@ -73,12 +70,12 @@ class TestHandle:
         assert handle.framework is framework
 
     def test_what_is_left_out_is_made(self) -> None:
-        framework = Framework(Registry(entry_points=False), Profile(), cluster=InMemoryCluster())
+        framework = Framework(Registry(entry_points=False), Profile(), Parts(InMemoryCluster()))
         assert len(framework.handle.snapshot) == 0
         assert framework.handle.nominator.nominated_pods_for_node("n") == ()
         assert isinstance(framework.handle.clock, SystemClock)
         assert framework.handle.parallelizer.parallelism == 16
-        again = Framework(Registry(entry_points=False), Profile(), cluster=InMemoryCluster())
+        again = Framework(Registry(entry_points=False), Profile(), Parts(InMemoryCluster()))
         assert framework.handle.random.random() == again.handle.random.random(), "it doesn't depend on chance"
 
     def test_the_framework_can_not_be_used_while_it_is_made(self) -> None:

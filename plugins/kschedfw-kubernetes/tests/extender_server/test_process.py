@@ -14,7 +14,7 @@ from http_extender.servers import Answer, refused_url, scripted
 from kschedfw_kubernetes.http_extender import HTTPExtender
 from kschedfw_kubernetes.testing import ApiServer
 
-from kschedfw import make_node, make_pod
+from kschedfw import Parts, make_node, make_pod
 from kschedfw.api.manifests import to_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -58,10 +58,7 @@ class Algorithm:
         self.framework = Framework(
             Registry(),
             Profile(["NodeName"]),
-            cluster=InMemoryCluster(),
-            snapshot=snapshot,
-            parallelizer=Parallelizer(1),
-            extenders=extenders,
+            Parts(InMemoryCluster(), snapshot=snapshot, parallelizer=Parallelizer(1), extenders=extenders),
         )
         self.scheduler = GenericScheduler(cache, snapshot, random=Random(seed))
 

@@ -77,7 +77,7 @@ def test_others_are_not_told(caplog: pytest.LogCaptureFixture) -> None:
 def test_metrics_are_counted_all_the_same() -> None:
     clock = FakeClock()
     made = scheduler(clock, filter_takes=0.2)
-    metrics = made._metrics
+    metrics = made.parts.metrics
     made.cluster.add(make_pod("web").build())
     made.run_until_idle()
     made.close()

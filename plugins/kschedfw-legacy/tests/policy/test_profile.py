@@ -8,7 +8,7 @@ import pytest
 from kschedfw_legacy import TracedProfile, UnavailablePluginsError, parse_policy, policy_profile
 from kschedfw_legacy.policy.tables import PREDICATE_ALIASES, PREDICATES, PRIORITIES
 
-from kschedfw import Framework, InMemoryCluster, Registry
+from kschedfw import Framework, InMemoryCluster, Parts, Registry
 from kschedfw.config import ConfigurationError, FeatureGates
 from kschedfw.framework.profile import ExtensionPoint
 
@@ -245,7 +245,7 @@ class TestRunning:
             {"name": "ByZone", "argument": {"serviceAffinity": {"labels": ["zone"]}}},
             priorities=[name for name in PRIORITIES if name != "ResourceLimitsPriority"],
         )
-        framework = Framework(Registry(), made, cluster=InMemoryCluster())
+        framework = Framework(Registry(), made, Parts(InMemoryCluster()))
         assert {point: framework.plugins_at(point) for point in made.points} == {
             point: tuple(plugin.name for plugin in plugins) for point, plugins in made.points.items()
         }
@@ -273,4 +273,4 @@ class TestRunning:
         available = made.only_available(registry)
         available.check_available(registry)
         assert names(available, ExtensionPoint.FILTER) == ["NodeUnschedulable", "NodeName", "TaintToleration"]
-        Framework(registry, available, cluster=InMemoryCluster())
+        Framework(registry, available, Parts(InMemoryCluster()))

@@ -19,6 +19,7 @@ from kschedfw import (
     InMemoryCluster,
     Node,
     NodeSelection,
+    Parts,
     Pod,
     Profile,
     Reads,
@@ -30,7 +31,7 @@ from kschedfw import (
 )
 from kschedfw.api import ResourceRequirements, Service
 from kschedfw.config import default_profile, parse_configuration
-from kschedfw.framework.metrics import MetricsRecorder
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.runtime.engine import pass_in_use
 from kschedfw.framework.runtime.engine.passes import Pass
@@ -161,10 +162,12 @@ class House:
         self.framework = Framework(
             REGISTRY if registry is None else registry,
             default_profile() if profile is None else profile,
-            cluster=self.cluster,
-            snapshot=self.snapshot,
-            nominator=nominator,
-            metrics=metrics,
+            Parts(
+                self.cluster,
+                snapshot=self.snapshot,
+                nominator=Nominator() if nominator is None else nominator,
+                metrics=NO_METRICS if metrics is None else metrics,
+            ),
             evaluation=evaluation,
         )
         self.random = Random(7)

@@ -25,6 +25,7 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
+    Parts,
     Pod,
     PodInfo,
     Profile,
@@ -37,7 +38,7 @@ from kschedfw import (
     make_node,
     make_pod,
 )
-from kschedfw.framework.metrics import MetricsRecorder, NoMetrics
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, NoMetrics
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.plugin import IDLE
 from kschedfw.framework.results import DomainScores, Normalizing
@@ -300,7 +301,7 @@ def framework_of(
     world: World,
     steps: Sequence[tuple[PluginClass, int]],
     evaluation: Evaluation,
-    metrics: MetricsRecorder | None,
+    metrics: MetricsRecorder = NO_METRICS,
 ) -> Framework:
     registry = Registry(entry_points=False)
     for each, _ in steps:
@@ -308,10 +309,7 @@ def framework_of(
     return Framework(
         registry,
         Profile([EnabledPlugin(each.name, weight) for each, weight in steps]),
-        cluster=InMemoryCluster(),
-        snapshot=world.snapshot,
-        nominator=world.nominator,
-        metrics=metrics,
+        Parts(InMemoryCluster(), snapshot=world.snapshot, nominator=world.nominator, metrics=metrics),
         evaluation=evaluation,
     )
 
@@ -345,7 +343,7 @@ def test_step_of_each_kind_beside_others_decides_as_its_scalar_forms(
     made = [step_of(each, f"P{number}", random) for number, each in enumerate(kinds)]
     steps = {each.name: (each, random.choice([1, 1, 3])) for each in made}.values()
     world = World(random)
-    metrics = random.choice([None, Listening()])
+    metrics = random.choice([NO_METRICS, Listening()])
     with pytest.MonkeyPatch.context() as patch:
         use(form, patch)
         planned, scalar = (

@@ -26,6 +26,7 @@ from kschedfw import (
     NodeInfo,
     NodeSelection,
     NodeTable,
+    Parts,
     Plugin,
     Pod,
     PodInfo,
@@ -126,9 +127,7 @@ def evaluations_of(house: House, strategy: str, nominator: Nominator) -> tuple[F
         Framework(
             Registry(),
             with_strategy(strategy),
-            cluster=house.cluster,
-            snapshot=house.snapshot,
-            nominator=nominator,
+            Parts(house.cluster, snapshot=house.snapshot, nominator=nominator),
             evaluation=each,
         )
         for each in (Evaluation.MEMO, Evaluation.SCALAR)

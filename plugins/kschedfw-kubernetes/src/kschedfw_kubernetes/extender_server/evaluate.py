@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from random import Random
 from typing import Final, NoReturn, TypeVar
 
 import attrs
@@ -23,10 +22,12 @@ from kschedfw import (
     NodeInfo,
     NodeSelection,
     Parallelizer,
+    Parts,
     Pod,
     Profile,
     Registry,
     Status,
+    SystemClock,
     not_left_over,
 )
 from kschedfw.api import ManifestError, pod_from_manifest
@@ -114,10 +115,11 @@ class Evaluator:
         self._framework = Framework(
             Registry() if registry is None else registry,
             profile,
-            cluster=InMemoryCluster() if cluster is None else cluster,
-            clock=clock,
-            random=Random(0),
-            parallelizer=self._parallelizer,
+            Parts(
+                InMemoryCluster() if cluster is None else cluster,
+                clock=SystemClock() if clock is None else clock,
+                parallelizer=self._parallelizer,
+            ),
         )
         weights = map(profile.weight, self._framework.plugins_at(ExtensionPoint.SCORE))
         self._highest_total = MAX_NODE_SCORE * sum(weights)

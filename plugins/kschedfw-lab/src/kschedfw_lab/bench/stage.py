@@ -18,6 +18,7 @@ from kschedfw import (
     GenericScheduler,
     InMemoryCluster,
     Parallelizer,
+    Parts,
     Pod,
     Profile,
     Registry,
@@ -230,11 +231,8 @@ class AlgorithmStage:
         framework = Framework(
             registry,
             case.profile,
-            cluster=cluster,
-            snapshot=snapshot,
-            random=random,
             # One thread, as in `Scheduler` by default: threads only help plugins that block.
-            parallelizer=Parallelizer(1),
+            Parts(cluster, snapshot=snapshot, random=random, parallelizer=Parallelizer(1)),
             evaluation=case.evaluation,
         )
         scheduler = GenericScheduler(

@@ -17,6 +17,7 @@ from kschedfw import (
     Evaluation,
     Framework,
     InMemoryCluster,
+    Parts,
     Profile,
     Registry,
     SchedulerConfiguration,
@@ -241,7 +242,7 @@ def bench(
         measured, configured = _profile_of(selected_configuration(profile), scheduler_name)
         percentage = configured if percentage is None else percentage
     # Check the profile first, so that nothing is measured in vain if it can't run.
-    Framework(Registry(), measured, cluster=InMemoryCluster())
+    Framework(Registry(), measured, Parts(InMemoryCluster()))
     compared = None if forms is None else _forms(forms, enable or [])
     if compared is not None and (growth is not None or evaluation is not Evaluation.MEMO):
         raise UsageError("--forms is measured by itself; --growth and --evaluation don't go with it")
