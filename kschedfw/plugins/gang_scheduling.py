@@ -19,13 +19,14 @@ from kschedfw import (
     Handle,
     Plugin,
     Pod,
+    QueuedGroup,
     QueueingHint,
     Status,
     hookimpl,
 )
 from kschedfw.api import PodGroup, group_key
 from kschedfw.framework.gate_table import GANG_SCHEDULING
-from kschedfw.framework.groups import CALL_IN, NO_MEMBERS, CallIn, QueuedGroup
+from kschedfw.framework.groups import CALL_IN, NO_MEMBERS, CallIn
 from kschedfw.framework.versions.v1_37 import PLACEMENT_FEASIBLE
 from kschedfw.plugins._hints import queue_if
 
@@ -54,10 +55,11 @@ class GangScheduling(Plugin):
         group = self.handle.cluster.get(PodGroup, key)
         if group is None:
             name = key.partition("/")[2]
-            whose = "pods's" if self._waits_at_permit else "pod's"
-            return Status.unresolvable(
-                f"waiting for {whose} pod group {_quoted(name)} to appear in scheduling queue"
+            # kube-scheduler v1.37 mends the word.
+            waiting = (
+                "waiting for pods's pod group" if self._waits_at_permit else "waiting for pod's pod group"
             )
+            return Status.unresolvable(f"{waiting} {_quoted(name)} to appear in scheduling queue")
         if group.min_count is not None and self.handle.groups.count(key) < group.min_count:
             return Status.unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
         return None

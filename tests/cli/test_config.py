@@ -7,11 +7,13 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
 from kschedfw import Registry, hookimpl
 from kschedfw.cli.app import run
+from kschedfw.framework.runtime import registry
 from kschedfw.plugins.image_locality import ImageLocality
 from kschedfw.plugins.node_name import NodeName
 
@@ -99,6 +101,8 @@ class TestCheck:
         self, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(ImageLocality, "fliter", hookimpl(lambda self: None), raising=False)
+        # The class may have been checked before the test changed it.
+        monkeypatch.setattr(registry, "_PROBLEMS", WeakKeyDictionary())
         file = write(tmp_path / "one.yaml", HEAD + "profiles: [{schedulerName: a}]\n")
         assert run(["config", "check", file]) == 1
         source = f"(from distribution {Registry().distribution('ImageLocality')})"

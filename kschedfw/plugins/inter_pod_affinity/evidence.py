@@ -8,7 +8,7 @@ from functools import partial
 import attrs
 
 from kschedfw import NodeInfo, PodInfo, Snapshot
-from kschedfw.api.selector_text import selector_text
+from kschedfw.api import selector_text
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.pod_info import AffinityTerm, affinity_terms
 from kschedfw.plugins.inter_pod_affinity.filtering import AVERSE, AVOIDED, WANTED, RequiredState

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import ByDomain, IntArray, Node, Pod, Snapshot, Status, Verdicts
-from kschedfw.api.selector_text import selector_text
+from kschedfw.api import selector_text
 from kschedfw.framework.diagnosis import Evidence, EvidenceValue
 from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint, has_topologies
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, NodeInclusion

@@ -25,8 +25,9 @@ def test_gates_are_read_as_on_the_command_line() -> None:
 CAN_BE_SET = (
     "the gates that can be set are ClearingNominatedNodeNameAfterBinding, DefaultPodTopologySpread, DisablePreemption, "
     "EvenPodsSpread, GangScheduling, GenericWorkload, InterPodAffinityHostnameFastPath, NodeDeclaredFeatures, "
-    "OpportunisticBatching, ResourceLimitsPriorityFunction, SchedulerPreQueueingHints, TaintNodesByCondition, "
-    "TopologyAwareWorkloadScheduling, VolumeAttributesClass, WorkloadAwarePreemption"
+    "OpportunisticBatching, PodGroupPreemptionPolicy, ResourceLimitsPriorityFunction, SchedulerPreQueueingHints, "
+    "StorageCapacityScoring, TaintNodesByCondition, TopologyAwareWorkloadScheduling, VolumeAttributesClass, "
+    "VolumeLimitScaling, WorkloadAwarePreemption"
 )
 
 

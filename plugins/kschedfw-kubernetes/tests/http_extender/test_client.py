@@ -25,7 +25,7 @@ from kschedfw.framework.extender import Extender, Victims
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.testing import FakeClock
-from kschedfw.testing.waiting import PATIENCE
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 POD = make_pod("web").uid("u-web").requests(cpu="500m").host_port(80).build()
 NODES = [NodeInfo.of(make_node(name).uid(f"u-{name}").capacity(cpu=4).build()) for name in ("a", "b", "c")]
@@ -576,6 +576,8 @@ class TestHTTP:
         ):
             for _ in range(3):
                 made.filter(POD, NODES)
+                kept = made._transport._idle[("http", "127.0.0.1", server.port)]
+                eventually(lambda kept=kept: not kept[-1].is_silent)  # type: ignore[misc]  # the end has arrived
             assert server.connections == 3
 
     @pytest.mark.parametrize(

@@ -112,8 +112,9 @@ def test_a_document_can_be_in_the_specification() -> None:
 
 
 def test_the_plugins_distributions_are_told_with_versions() -> None:
-    (own,) = runnable(DEFAULT_CONFIGURATION).distributions
+    own, devices = runnable(DEFAULT_CONFIGURATION).distributions
     assert own.startswith("kschedfw ")
+    assert devices.startswith("kschedfw-devices ")
 
 
 def test_a_version_of_kubernetes_is_a_part_of_what_a_configuration_is(folder: Path) -> None:

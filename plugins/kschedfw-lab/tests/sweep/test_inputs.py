@@ -105,7 +105,10 @@ class TestOnce:
     [
         ("nosuch/", "nosuch/: no such file or directory"),
         ("basic", "no such file or directory; the workload is written {workload: basic}"),
-        (3, "expected a path, or one of manifests, openb (nodes, pods), workload and recording, found 3"),
+        (
+            3,
+            "expected a path, or one of manifests, openb (nodes, pods), workload, reader and recording, found 3",
+        ),
         ({}, "found none of them"),
         ({"workload": "basic", "manifests": "."}, "found manifests and workload"),
         ({"workload": "basci"}, "workload: there is no workload 'basci'; did you mean 'basic'?"),

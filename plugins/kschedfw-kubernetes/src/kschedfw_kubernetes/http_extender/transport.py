@@ -162,9 +162,9 @@ class Transport:
             connection.send(request.message(proxy if scheme == "http" else None))
             answer = Answer(connection.receive)
             yield answer
-            # Bytes that nobody asked for would be taken for the next answer.
-            is_over = answer.has_ended or answer.head.length == 0
-            is_kept = is_over and not answer.rest and answer.head.keeps_open
+            # Bytes that nobody asked for would be taken for the next answer, and so would the body of a redirect, which
+            # isn't read.
+            is_kept = answer.has_ended and not answer.rest and answer.head.keeps_open
         finally:
             if not (is_kept and self._put_back(request.origin, connection)):
                 connection.close()
