@@ -18,7 +18,7 @@ from kschedfw_lab.cli.compare_output import print_comparison
 from kschedfw_lab.compare import Comparison, Setup, compare
 from rich.cells import cell_len
 
-from kschedfw import InMemoryCluster, make_pod
+from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.cli import app, candidates_of
 from kschedfw.cli.exits import ExitCode
 from kschedfw.scheduler.scheduler import Scheduler
@@ -351,6 +351,27 @@ class TestPage:
         words = Page(page).words
         assert {"packing", "default/fits", "37.5%", "default/too-big"} - set(words) == {"default/too-big"}
         assert "rather than n2, with" in page
+
+    def test_of_many_pods_that_fared_differently_the_first_are_shown_and_the_others_folded(
+        self, tmp_path: Path
+    ) -> None:
+        from kschedfw_lab.cli.compare_output import MOST_OPEN, page_writer
+
+        # Spread, each of the pods takes a quarter of a node of its own; packed, all are on the first nodes.
+        nodes = [
+            make_node(f"n{number:02}").capacity(cpu=4, pods=10).build() for number in range(MOST_OPEN * 2)
+        ]
+        pods = [make_pod(f"p{number:02}").requests(cpu=1).build() for number in range(MOST_OPEN * 2)]
+        comparison = compare(InMemoryCluster([*nodes, *pods]), [spreading(), packing()])
+        moved = len(comparison.moves[0].moves)
+        path = tmp_path / "page.html"
+        page_writer(path)(comparison)
+        text = path.read_text()
+        assert Page(text).open == []
+        assert moved > MOST_OPEN
+        assert f"<summary>{moved - MOST_OPEN} more</summary>" in text
+        folded = text.index(f"<summary>{moved - MOST_OPEN} more</summary>")
+        assert text[:folded].count('<th scope="row">default/p') == MOST_OPEN
 
     def test_names_are_text_and_not_markup(self, tmp_path: Path) -> None:
         from kschedfw_lab.cli.compare_output import page_writer

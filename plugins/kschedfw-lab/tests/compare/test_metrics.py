@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import attrs
 import pytest
 from compare.scenes import node, pod
 from hypothesis import given, settings
 from kschedfw_lab.compare import Fragmentation, NodeAllocation, Workload, fragmentation, imbalance_within
 
 from kschedfw import Pod, make_node, make_pod
+from kschedfw.api import OwnerReference
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import Cluster, clusters
@@ -28,6 +30,19 @@ class TestAllocation:
         (found,) = allocated(holding("n1", pod("a"), pod("b")))
         assert (found.requested["cpu"], found.allocatable["cpu"], found.pods) == (2000, 4000, 2)
         assert (found.share("cpu"), found.free("cpu")) == (0.5, 2000)
+
+    def test_a_node_with_pods_of_daemon_sets_alone_could_go(self) -> None:
+        owner = OwnerReference("DaemonSet", "agent", "uid", "apps/v1", controller=True)
+        plain = pod("agent-1")
+        daemon = plain.with_metadata(attrs.evolve(plain.metadata, owner_references=(owner,)))
+        alone, beside, empty = allocated(
+            holding("n1", daemon), holding("n2", daemon, pod("a")), holding("n3")
+        )
+        assert (alone.has_only_its_own, beside.has_only_its_own, empty.has_only_its_own) == (
+            True,
+            False,
+            False,
+        )
 
     def test_of_what_a_node_does_not_have_there_is_no_share(self) -> None:
         (found,) = allocated(holding("n1"))

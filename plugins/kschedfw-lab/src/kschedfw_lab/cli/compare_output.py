@@ -25,6 +25,8 @@ WIDEST_NAMES = 36
 The first columns of all tables are equally wide, so that the other columns line up.
 """
 
+MOST_OPEN = 20
+"""How many pods that fared differently the page shows at once; the others are folded."""
 MOST_PODS = 2000
 """The most pods with different outcomes that the page lists. The JSON has all of them."""
 
@@ -114,6 +116,7 @@ def page_writer(file: Path) -> Callable[[Comparison], None]:
             plots=plots_of(comparison),
             layout=compare_plots,
             stories=list(stories(comparison, MOST_PODS)),
+            most_open=MOST_OPEN,
             moved=moved_anywhere(comparison),
             percent=percent,
             missing=list(missing_lines(comparison.missing)),

@@ -81,6 +81,7 @@ def _pods(runs: Sequence[Run]) -> Section:
         ("preemptions", lambda run: run.report.preemptions),
         ("victims of preemption", lambda run: run.report.victims),
         ("nodes in use", lambda run: run.nodes_in_use),
+        ("nodes with their own pods only", lambda run: run.nodes_with_own_pods_only),
     ]
     always = ("placed", "unschedulable", "attempts", "nodes in use")
     rows = [(name, tuple(map(count, runs))) for name, count in counts]

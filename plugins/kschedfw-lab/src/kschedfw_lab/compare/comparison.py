@@ -39,6 +39,11 @@ class Run:
         """The number of nodes with at least one pod."""
         return sum(allocation.pods > 0 for allocation in self.allocations)
 
+    @property
+    def nodes_with_own_pods_only(self) -> int:
+        """The number of nodes in use that have nothing but pods of DaemonSets and static ones."""
+        return sum(allocation.has_only_its_own for allocation in self.allocations)
+
     def to_json(self) -> dict[str, object]:
         report = self.report.to_json()
         # `simulate --json` lists every decision. A comparison lists only those that differ.
@@ -49,6 +54,7 @@ class Run:
             "label": self.label,
             **report,
             "nodesInUse": self.nodes_in_use,
+            "nodesWithOwnPodsOnly": self.nodes_with_own_pods_only,
             "metrics": dict(self.own),
             "imbalance": {
                 "betweenNodes": {usage.resource: usage.per_node.stddev for usage in self.report.utilisation},

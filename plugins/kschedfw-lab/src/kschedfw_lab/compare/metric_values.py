@@ -59,6 +59,7 @@ COUNTS: Final[Mapping[str, Callable[[Run], int]]] = {
     "preemptions": lambda run: run.report.preemptions,
     "victims": lambda run: run.report.victims,
     "nodesInUse": lambda run: run.nodes_in_use,
+    "nodesWithOwnPodsOnly": lambda run: run.nodes_with_own_pods_only,
 }
 """Metrics that are counts. They count pods, unless the name says otherwise."""
 

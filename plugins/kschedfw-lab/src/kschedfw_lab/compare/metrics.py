@@ -12,6 +12,7 @@ import numpy as np
 
 from kschedfw import NodeInfo, Pod, Resource
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kschedfw.cluster import belongs_to_its_node
 from kschedfw.simulator import Spread
 
 
@@ -29,11 +30,15 @@ _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 @attrs.frozen
 class NodeAllocation:
-    """A node's requested and allocatable amounts by resource, including `pods`; units as in `Utilisation`."""
+    """A node's requested and allocatable amounts by resource, including `pods`; units as in `Utilisation`.
+
+    `own` is how many of the pods belong to the node: those of DaemonSets and static ones.
+    """
 
     node: str
     requested: Mapping[str, int]
     allocatable: Mapping[str, int]
+    own: int = 0
 
     @classmethod
     def of(cls, info: NodeInfo) -> NodeAllocation:
@@ -46,11 +51,17 @@ class NodeAllocation:
             info.name,
             {name: len(info.pods) if name == PODS else info.requested.get(name) for name in names},
             {name: info.allocatable.get(name) for name in names},
+            sum(belongs_to_its_node(each.pod) for each in info.pods),
         )
 
     @property
     def pods(self) -> int:
         return self.requested.get(PODS, 0)
+
+    @property
+    def has_only_its_own(self) -> bool:
+        """True if the node has pods, all of which belong to it: it could go."""
+        return 0 < self.pods == self.own
 
     def share(self, resource: str) -> float | None:
         """Return the requested share of the allocatable amount; None if the node doesn't have the resource."""
