@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from kschedfw.api.pod import Pod
 from kschedfw.explain.steps import Beyond, Refusals
-from kschedfw.explain.wording import WORDED
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Evidence, GivesEvidence, NodeToStatus
 from kschedfw.framework.errors import HOOK_FAILURES
@@ -73,6 +72,9 @@ def _asking(framework: Framework, name: str) -> _Ask | None:
 
     For a pure filter without it, the evidence is what the filter reads, unless explanations have words of their own.
     """
+    # Imported here, since it imports plugins, which only profiles that have them need.
+    from kschedfw.explain.wording import WORDED
+
     plugin = framework.plugins[name]
     if isinstance(plugin, GivesEvidence):
         ask: Hook = asked_method(plugin, "evidence")
