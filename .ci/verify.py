@@ -253,7 +253,7 @@ def _about(commit: str) -> str:
 def _amount(part: Part, outcome: Outcome) -> str:
     if part.amount is None:
         return ""
-    if outcome.verdict is Verdict.LESS:
+    if outcome.amount is not None and outcome.amount < part.amount:
         return f"{outcome.amount:,} of {part.amount:,} {part.unit}"
     return f"{part.amount:,} {part.unit}"
 

@@ -178,6 +178,12 @@ def test_less_than_the_table_says_is_told_and_not_enough_for_the_whole(tmp_path:
     assert checkout.rows["one"] == ["something", "3,600 s", "3600", "0 s", "passed"]
 
 
+def test_a_part_that_failed_with_less_says_so_too(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, part("one", "echo {amount}; false", amount="3_600", unit='"s"'))
+    assert checkout.verify("--at-most", "one=300").returncode == 1
+    assert checkout.rows["one"][1] == "300 of 3,600 s"
+
+
 def test_outcomes_of_several_machines_make_one_report(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("first", "second")]
     folders[0].mkdir()
