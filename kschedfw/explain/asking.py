@@ -79,7 +79,7 @@ def _asking(framework: Framework, name: str) -> _Ask | None:
     if isinstance(plugin, GivesEvidence):
         ask: Hook = asked_method(plugin, "evidence")
     elif type(plugin) in WORDED:
-        ask = WORDED[type(plugin)]
+        ask = partial(WORDED[type(plugin)], plugin)
     elif is_pure(plugin, "filter"):
         ask = partial(learned_evidence, framework.hooks_of(name)["filter"])
     else:

@@ -21,12 +21,15 @@ from kschedfw.plugins.node_declared_features import NodeDeclaredFeatures, requir
 from kschedfw.plugins.node_ports import NodePorts, conflicts
 from kschedfw.plugins.taint_toleration import TaintToleration
 
-Wording: TypeAlias = Callable[[CycleState, Pod, NodeInfo], Iterator[Evidence]]
+Wording: TypeAlias = Callable[[AnyPlugin, CycleState, Pod, NodeInfo], Iterator[Evidence]]
 
 
-def _untolerated_taints(_state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterator[Evidence]:
+def _untolerated_taints(
+    plugin: AnyPlugin, _state: CycleState, pod: Pod, node_info: NodeInfo
+) -> Iterator[Evidence]:
+    assert isinstance(plugin, TaintToleration)
     for taint in node_info.node.spec.taints:
-        if has_untolerated_taint((taint,), pod.spec.tolerations):
+        if has_untolerated_taint((taint,), pod.spec.tolerations, compares=plugin.compares):
             yield _of_taint(taint)
 
 
@@ -41,7 +44,7 @@ def _of_taint(taint: Taint) -> Evidence:
     )
 
 
-def _taken_ports(_state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterator[Evidence]:
+def _taken_ports(_plugin: AnyPlugin, _state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterator[Evidence]:
     for wanted in pod.host_ports:
         for holder in node_info.pods:
             # Pod by pod, since the node's `used_ports` don't tell whose they are.
@@ -61,7 +64,9 @@ def _held(wanted: HostPort, holder: Pod) -> Evidence:
     )
 
 
-def _undeclared_features(_state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterator[Evidence]:
+def _undeclared_features(
+    _plugin: AnyPlugin, _state: CycleState, pod: Pod, node_info: NodeInfo
+) -> Iterator[Evidence]:
     declared = node_info.node.status.declared_features
     for feature in sorted(required_features(pod).difference(declared)):
         yield Evidence(

@@ -23,6 +23,7 @@ TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: Final = "TopologyAwareWorkloadScheduling"
 WORKLOAD_AWARE_PREEMPTION: Final = "WorkloadAwarePreemption"
 OPPORTUNISTIC_BATCHING: Final = "OpportunisticBatching"
 NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
+TAINT_TOLERATION_COMPARISON_OPERATORS: Final = "TaintTolerationComparisonOperators"
 STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
 POD_GROUP_PREEMPTION_POLICY: Final = "PodGroupPreemptionPolicy"
 VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
@@ -351,11 +352,9 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         "VolumeBinding scores nodes: by how full a volume would be, and how much storage would be left",
         kep=4049,
     ),
-    "TaintTolerationComparisonOperators": FeatureGate(
+    TAINT_TOLERATION_COMPARISON_OPERATORS: FeatureGate(
         _alpha("1.35"),
         "the operators Gt and Lt of tolerations",
-        only=False,
-        lacks="such a toleration tolerates nothing",
         kep=5471,
     ),
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING: FeatureGate(

@@ -10,22 +10,26 @@ import numpy.typing as npt
 from kschedfw import IntArray, NodeTable, Pod
 from kschedfw.api import Taint, TaintEffect, Toleration, TolerationOperator
 
-# `Gt` and `Lt` (KEP-5471) wait behind the feature gate TaintTolerationComparisonOperators, which is off in v1.36;
-# until it is on, such a toleration tolerates nothing.
+# `Gt` and `Lt` (KEP-5471) wait behind the feature gate TaintTolerationComparisonOperators, which is off by default;
+# unless it is on, such a toleration tolerates nothing. The functions get its value as `compares`.
 _GATED = (TolerationOperator.GT, TolerationOperator.LT)
 
 
-def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
+def tolerates(tolerations: Sequence[Toleration], taint: Taint, *, compares: bool = False) -> bool:
     """Tell whether any of the tolerations matches the taint."""
     return bool(tolerations) and any(
-        toleration.operator not in _GATED and toleration.tolerates(taint) for toleration in tolerations
+        (compares or toleration.operator not in _GATED) and toleration.tolerates(taint)
+        for toleration in tolerations
     )
 
 
-def has_untolerated_taint(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
+def has_untolerated_taint(
+    taints: Iterable[Taint], tolerations: Sequence[Toleration], *, compares: bool = False
+) -> bool:
     """Tell whether a taint forbids scheduling and no toleration matches it; PreferNoSchedule forbids nothing."""
     return any(
-        taint.effect is not TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint)
+        taint.effect is not TaintEffect.PREFER_NO_SCHEDULE
+        and not tolerates(tolerations, taint, compares=compares)
         for taint in taints
     )
 
@@ -36,9 +40,9 @@ def sorted_tolerations(pod: Pod) -> Hashable:
 
 
 def untolerated_mask(
-    nodes: NodeTable, rows: IntArray, tolerations: Sequence[Toleration]
+    nodes: NodeTable, rows: IntArray, tolerations: Sequence[Toleration], *, compares: bool = False
 ) -> npt.NDArray[np.bool_]:
     """Return `has_untolerated_taint` for many nodes, shape (k,) for `rows` of shape (k,)."""
     column = nodes.taints
-    answers = [has_untolerated_taint(taints, tolerations) for taints in column.values]
+    answers = [has_untolerated_taint(taints, tolerations, compares=compares) for taints in column.values]
     return np.array(answers, dtype=np.bool_)[column.codes.take(rows)]

@@ -9,6 +9,7 @@ from kschedfw import (
     ClusterEvent,
     CycleState,
     EventResource,
+    Handle,
     IntArray,
     Node,
     NodeInfo,
@@ -21,6 +22,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import Taint, TaintEffect, Toleration
+from kschedfw.framework.gate_table import TAINT_TOLERATION_COMPARISON_OPERATORS
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._normalize import normalized
 from kschedfw.plugins._tolerations import has_untolerated_taint, sorted_tolerations, tolerates
@@ -41,13 +43,17 @@ class TaintToleration(Plugin):
     pure = True
     reads = Reads.NODE
 
+    def __init__(self, args: None, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self.compares = handle.feature_gates.enabled(TAINT_TOLERATION_COMPARISON_OPERATORS)
+
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return sorted_tolerations(pod)
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
         taints = node_info.node.spec.taints
-        if taints and has_untolerated_taint(taints, pod.spec.tolerations):
+        if taints and has_untolerated_taint(taints, pod.spec.tolerations, compares=self.compares):
             return _UNTOLERATED
         return None
 
@@ -60,7 +66,7 @@ class TaintToleration(Plugin):
     def score(self, state: CycleState, node_info: NodeInfo) -> int:
         """Return the number of untolerated PreferNoSchedule taints; `normalize_score` makes fewer better."""
         tolerations = state.read(_SOFT_TOLERATIONS)
-        return _untolerated_soft(node_info.node.spec.taints, tolerations)
+        return _untolerated_soft(node_info.node.spec.taints, tolerations, compares=self.compares)
 
     @hookimpl
     def normalize_score(self, scores: IntArray) -> IntArray:
@@ -70,26 +76,28 @@ class TaintToleration(Plugin):
     def events_to_register(self) -> Sequence[ClusterEvent]:
         return [
             ClusterEvent(
-                EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, _after_node_change
+                EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT, self._after_node_change
             ),
             ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION, _after_toleration_change),
         ]
 
+    def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        return queue_if(not self._accepts(old, pod) and self._accepts(new, pod))
 
-def _untolerated_soft(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> int:
+    def _accepts(self, node: object | None, pod: Pod) -> bool:
+        return isinstance(node, Node) and not has_untolerated_taint(
+            node.spec.taints, pod.spec.tolerations, compares=self.compares
+        )
+
+
+def _untolerated_soft(taints: Sequence[Taint], tolerations: Sequence[Toleration], *, compares: bool) -> int:
     count = 0
     for taint in taints:
-        if taint.effect is TaintEffect.PREFER_NO_SCHEDULE and not tolerates(tolerations, taint):
+        if taint.effect is TaintEffect.PREFER_NO_SCHEDULE and not tolerates(
+            tolerations, taint, compares=compares
+        ):
             count += 1
     return count
-
-
-def _after_node_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-    return queue_if(not _accepts(old, pod) and _accepts(new, pod))
-
-
-def _accepts(node: object | None, pod: Pod) -> bool:
-    return isinstance(node, Node) and not has_untolerated_taint(node.spec.taints, pod.spec.tolerations)
 
 
 def _after_toleration_change(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:

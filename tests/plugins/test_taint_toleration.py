@@ -7,11 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw import make_node, make_pod
+from kschedfw.api.affinity import UnsatisfiableAction
 from kschedfw.api.builders import PodBuilder
+from kschedfw.api.manifests import pod_from_manifest
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.framework.events import QueueingHint
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.status import Code, Status
+from kschedfw.plugins.pod_topology_spread.constraints import own_constraints
+from kschedfw.plugins.pod_topology_spread.extents import NodeInclusion
 from kschedfw.plugins.taint_toleration import TaintToleration
 from kschedfw.testing import FrameworkHarness
 
@@ -152,3 +157,57 @@ def test_a_new_toleration_helps_the_pod_that_got_it() -> None:
     pod = make_pod().uid("a").build()
     assert change.hint(pod, pod, make_pod().uid("a").toleration("x").build()) is QueueingHint.QUEUE
     assert change.hint(pod, pod, make_pod().uid("b").toleration("x").build()) is QueueingHint.SKIP
+
+
+class TestComparisons:
+    """KEP-5471: the operators Gt and Lt, behind TaintTolerationComparisonOperators (alpha since v1.35)."""
+
+    GATES = FeatureGates.of("TaintTolerationComparisonOperators")
+
+    @staticmethod
+    def pod(operator: str) -> Pod:
+        toleration = {"key": "sla", "operator": operator, "value": "950", "effect": "NoSchedule"}
+        spec = {"containers": [{"name": "main", "image": "app"}], "tolerations": [toleration]}
+        return pod_from_manifest({"metadata": {"name": "pod"}, "spec": spec})
+
+    @pytest.mark.parametrize(("operator", "accepted"), [("Gt", {"high"}), ("Lt", {"low"})])
+    def test_decide_only_with_the_gate(self, operator: str, accepted: set[str]) -> None:
+        nodes = [
+            make_node(name).taint("sla", value=value, effect="NoSchedule").build()
+            for name, value in (("low", "900"), ("same", "950"), ("high", "999"), ("text", "best"))
+        ]
+
+        def passing(gates: FeatureGates) -> set[str]:
+            harness = FrameworkHarness(TaintToleration, nodes=nodes, feature_gates=gates)
+            found = harness.filter(self.pod(operator))
+            return {name for name, status in found.items() if status.is_success}
+
+        assert passing(DEFAULT_GATES) == set()
+        assert passing(self.GATES) == accepted
+
+    def test_count_in_scores_and_in_spreading_too(self) -> None:
+        soft = make_node("soft").taint("sla", value="999", effect="PreferNoSchedule").build()
+        plain = make_node("plain").build()
+        toleration = {"key": "sla", "operator": "Gt", "value": "950"}
+        spec = {"containers": [{"name": "main", "image": "app"}], "tolerations": [toleration]}
+        pod = pod_from_manifest({"metadata": {"name": "pod"}, "spec": spec})
+
+        def scored(gates: FeatureGates) -> dict[str, int]:
+            return FrameworkHarness(TaintToleration, nodes=[soft, plain], feature_gates=gates).score(pod)
+
+        assert scored(DEFAULT_GATES) == {"soft": 0, "plain": 100}
+        assert scored(self.GATES) == {"soft": 100, "plain": 100}
+        hard = make_node("hard").taint("sla", value="999", effect="NoSchedule").build()
+        spread = {
+            "topologyKey": "zone",
+            "maxSkew": 1,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "nodeTaintsPolicy": "Honor",
+            "labelSelector": {},
+        }
+        pod = pod_from_manifest(
+            {"metadata": {"name": "pod"}, "spec": {**spec, "topologySpreadConstraints": [spread]}}
+        )
+        (honoring,) = own_constraints(pod, UnsatisfiableAction.DO_NOT_SCHEDULE)
+        found = [NodeInclusion(pod, compares).includes(hard, honoring) for compares in (False, True)]
+        assert found == [False, True]

@@ -24,9 +24,13 @@ _MOST_KEPT = 64
 
 @attrs.frozen(eq=False)
 class NodeInclusion:
-    """The nodes that count towards a constraint of a pod, by its node affinity and node taints policies."""
+    """The nodes that count towards a constraint of a pod, by its node affinity and node taints policies.
+
+    `compares` is the value of the gate TaintTolerationComparisonOperators.
+    """
 
     pod: Pod
+    compares: bool = False
 
     @cached_property
     def affinity(self) -> RequiredNodeAffinity:
@@ -35,8 +39,9 @@ class NodeInclusion:
     def includes(self, node: Node, constraint: SpreadConstraint) -> bool:
         if constraint.honors_affinity and not self.affinity.allows(node):
             return False
-        tolerations = self.pod.spec.tolerations
-        return not (constraint.honors_taints and has_untolerated_taint(node.spec.taints, tolerations))
+        return not constraint.honors_taints or not has_untolerated_taint(
+            node.spec.taints, self.pod.spec.tolerations, compares=self.compares
+        )
 
     def mask(self, nodes: NodeTable, constraint: SpreadConstraint) -> Mask:
         """Return `includes` for all nodes."""
@@ -45,7 +50,7 @@ class NodeInclusion:
         if constraint.honors_affinity:
             included &= self.affinity.mask(nodes, rows)
         if constraint.honors_taints:
-            included &= ~untolerated_mask(nodes, rows, self.pod.spec.tolerations)
+            included &= ~untolerated_mask(nodes, rows, self.pod.spec.tolerations, compares=self.compares)
         return included
 
     def signature(self, constraint: SpreadConstraint) -> Hashable:
@@ -155,7 +160,8 @@ class Extent:
 class Extents:
     """The extents of recent pods' constraints, kept until a node changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, compares: bool = False) -> None:
+        self.compares = compares
         self._known: BoundedDict[Hashable, Extent] = BoundedDict(_MOST_KEPT)
         self._nodes: NodeTable | None = None
         self._state = (-1, -1)

@@ -169,7 +169,7 @@ class HardSpread:
         cls, pod: Pod, constraints: tuple[SpreadConstraint, ...], snapshot: Snapshot, extents: Extents
     ) -> HardSpread:
         """Return the state with pods counted on all nodes; only nodes that have all topology labels take part."""
-        inclusion = NodeInclusion(pod)
+        inclusion = NodeInclusion(pod, extents.compares)
         required = tuple([constraint.topology_key for constraint in constraints])
         domains = []
         for constraint in constraints:

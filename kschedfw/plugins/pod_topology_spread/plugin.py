@@ -38,6 +38,7 @@ from kschedfw import (
 from kschedfw.api import Selector, UnsatisfiableAction
 from kschedfw.api.selectors import EVERYTHING
 from kschedfw.framework.diagnosis import Evidence
+from kschedfw.framework.gate_table import TAINT_TOLERATION_COMPARISON_OPERATORS
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins.pod_topology_spread.args import SYSTEM, SYSTEM_DEFAULTS, PodTopologySpreadArgs
 from kschedfw.plugins.pod_topology_spread.constraints import (
@@ -80,7 +81,7 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         }
         self._has_defaults = any(self._defaults.values())
         self._default_selectors = DefaultSelectors(handle.cluster)
-        self._extents = Extents()
+        self._extents = Extents(compares=handle.feature_gates.enabled(TAINT_TOLERATION_COMPARISON_OPERATORS))
 
     def constraints(self, pod: Pod, action: UnsatisfiableAction) -> tuple[SpreadConstraint, ...]:
         """Return the pod's constraints of one kind; the defaults count only if it has none of either kind.

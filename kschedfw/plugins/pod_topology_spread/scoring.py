@@ -81,7 +81,7 @@ class SoftSpread:
         *,
         require_all: bool,
     ) -> SoftSpread:
-        inclusion = NodeInclusion(pod)
+        inclusion = NodeInclusion(pod, extents.compares)
         required = tuple(constraint.topology_key for constraint in constraints) if require_all else ()
         table = snapshot.table
         per_constraint = [extents.of(table, inclusion, constraint, required) for constraint in constraints]
