@@ -50,33 +50,45 @@ def calls_of_re(tree: ast.AST) -> Iterator[ast.Attribute]:
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
     """Every pattern of the package, and of the plugins beside it, with its name and how its module uses it."""
-    yield from plugins_patterns()
-    for path, text in MODULES.items():
+    for path, text in (MODULES | PLUGINS).items():
         if "re.compile" not in text:  # to parse all modules takes seconds
             continue
         tree = ast.parse(text)
-        name = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
-        module = importlib.import_module(name)
         used: dict[str, set[str]] = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr in METHODS:
                 used.setdefault(getattr(node.value, "id", ""), set()).add(node.attr)
-        for variable, pattern in vars(module).items():
-            if isinstance(pattern, re.Pattern):
-                for method in sorted(used.get(variable) or set(chain(*used.values()))):
-                    yield f"{name}.{variable}", pattern, method
+        found = read(tree) if path in PLUGINS else None
+        if found is None:
+            parts = path.relative_to(PROJECT).with_suffix("").parts
+            name = ".".join(parts[parts.index("src") + 1 if "src" in parts else 0 :]).removesuffix(
+                ".__init__"
+            )
+            module = vars(importlib.import_module(name))
+            found = {variable: each for variable, each in module.items() if isinstance(each, re.Pattern)}
+        for variable, pattern in found.items():
+            for method in sorted(used.get(variable) or set(chain(*used.values()))):
+                yield f"{path.stem}.{variable}", pattern, method
 
 
-def plugins_patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
-    """Those of distributions that may not be installed, so they are read and not imported."""
-    for path, text in PLUGINS.items():
-        tree = ast.parse(text)
-        calls = {id(node) for node in calls_of_re(tree) if node.attr == "compile"}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and id(node.func) in calls:
-                pattern = re.compile(ast.literal_eval(node.args[0]))
-                for method in ("fullmatch", "search"):
-                    yield f"{path.stem}:{node.lineno}", pattern, method
+def read(tree: ast.Module) -> dict[str, re.Pattern[str]] | None:
+    """Return the patterns of a module by their variables, or their lines; None if it puts one together.
+
+    Distributions of policies may not be installed, so their modules are read and not imported.
+    """
+    calls = {id(node) for node in calls_of_re(tree) if node.attr == "compile"}
+    compiled = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and id(node.func) in calls]
+    if not all(isinstance(node.args[0], ast.Constant) for node in compiled):
+        return None
+    variables = {
+        id(node.value): ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AnnAssign | ast.Assign)
+    }
+    return {
+        variables.get(id(node), str(node.lineno)): re.compile(ast.literal_eval(node.args[0]))
+        for node in compiled
+    }
 
 
 PATTERNS = list(patterns())
@@ -127,7 +139,7 @@ def test_counted_matcher_finds_what_python_finds(
 
 def test_there_are_patterns() -> None:
     assert len(PATTERNS) > 15
-    assert any(name.startswith("report:") for name, _, _ in PATTERNS), "of plugins"
+    assert any(name.startswith("report.") for name, _, _ in PATTERNS), "of plugins"
 
 
 @pytest.mark.parametrize(

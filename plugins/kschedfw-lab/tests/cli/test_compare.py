@@ -519,41 +519,8 @@ def test_results_are_the_tidy_table_that_report_reads(
     assert app.run(["report", str(results), "--baseline", "policy=default"]) == 0
 
 
-PLANTED = Path(__file__).parents[4] / "examples" / "upgrade" / "cluster.yaml"
-ORDERED = ("--select-host", "first-by-name")
-
-
 class TestUpgrade:
     """`--kube-version` compares versions of Kubernetes, and finds the changes that pods move by."""
-
-    def test_eight_pods_of_the_planted_cluster_fare_differently_for_eight_reasons(
-        self, run_compare: Command
-    ) -> None:
-        versions = ("--kube-version", "1.35", "--kube-version", "1.37")
-        grouping = ("--profile", PLANTED.with_name("configuration.yaml"))
-        result = run_compare(PLANTED, *grouping, *versions, *ORDERED, "--json", "--no-progress")
-        # The cycles of groups whose members differ end in errors.
-        assert result.code == ExitCode.FAILED
-        (moves,) = json.loads(result.out)["moves"]
-        found = {
-            move["pod"].removeprefix("default/"): [change["name"] for change in move["reason"]["changes"]]
-            for move in moves["moves"]
-        }
-        assert found == {
-            "storage": ["StorageCapacityScoring"],
-            "driver": ["VolumeLimitScaling"],
-            "image": ["ImageVolumes"],
-            "resize": ["ResizedPods"],
-            "declared": ["NodeDeclaredFeatures"],
-            "gang-0": ["GangScheduling"],
-            "priority": ["PodGroupPriorities"],
-            "policy": ["PodGroupPreemptionPolicies"],
-        }
-
-    def test_the_changes_are_told_with_their_source(self, run_compare: Command) -> None:
-        result = run_compare(PLANTED, "--kube-version", "1.36", "--kube-version", "1.37", *ORDERED)
-        assert re.search(r"StorageCapacityScoring \(KEP-4049\) +1\n", result.out)
-        assert "    by VolumeLimitScaling (KEP-5030)\n" in result.out
 
     def test_a_configuration_is_compared_in_each_version(
         self, run_compare: Command, cluster_dir: Path, conf: Path
