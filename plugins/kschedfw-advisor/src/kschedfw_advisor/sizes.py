@@ -85,9 +85,15 @@ def too_large_for_allowed(pod: Pod, nodes: Sequence[Node]) -> Iterator[Finding]:
 
     The pod may use the nodes that its selector, required node affinity and tolerations allow.
     """
-    may_use = allowed_nodes(pod, nodes)
-    for name, amount in _too_large(pod, may_use):
-        most = largest(may_use, name)
+    for name, amount in pod.requests.demand.items():
+        # The usual case is found at the first nodes.
+        if (
+            name == PODS
+            or not amount
+            or any(offered(node, name) >= amount and allows(pod, node) for node in nodes)
+        ):
+            continue
+        most = largest(allowed_nodes(pod, nodes), name)
         if most is not None and any(offered(node, name) >= amount for node in nodes):
             which = " that the pod may use"
             yield _largest_finding("request-too-large-for-allowed", name, amount, most, which)
