@@ -100,6 +100,8 @@ def _parts(report: Report, *, wide: bool) -> Iterator[RenderableType]:
     elif report.utilisation:
         yield _utilisation(report, wide=wide)
         yield _pods_per_node(report)
+    if report.plugin_seconds:
+        yield _plugin_seconds(report)
     if report.notes:
         yield block(*(f"note: {note}" for note in report.notes))
 
@@ -136,6 +138,14 @@ def _pods(report: Report) -> Padding:
             share = _percent(count / report.pods) if has_share and report.pods else ""
             table.add_row(name, f"{count:,}", share)
     return block(table, _effort(report))
+
+
+def _plugin_seconds(report: Report) -> Padding:
+    table = plain_table("Time of plugins", "", "seconds", "share")
+    whole = sum(report.plugin_seconds.values())
+    for plugin, seconds in report.plugin_seconds.items():
+        table.add_row(plugin, f"{seconds:,.3f}", _percent(seconds / whole) if whole else "")
+    return block(table)
 
 
 def _effort(report: Report) -> str:

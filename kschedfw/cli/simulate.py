@@ -139,6 +139,10 @@ def simulate(
         bool,
         typer.Option("--fail-fast", help="End when a plugin fails, and report what was done until then."),
     ] = False,
+    plugin_times: Annotated[
+        bool,
+        typer.Option("--plugin-times", help="Measure how long the hooks of each plugin take, and print it."),
+    ] = False,
 ) -> None:
     # First: a page that can't be written is refused before anything takes time.
     page = page_of(html)
@@ -180,6 +184,7 @@ def simulate(
             refused=loaded.refused,
             explaining=explaining,
             timeline=timeline,
+            plugin_times=plugin_times,
             causes=as_json,
         )
         failures = stack.enter_context(Failures())

@@ -7,7 +7,7 @@ The default recorder is a no-op, and with it nothing is measured.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from random import Random
 from typing import Final, Protocol
@@ -362,6 +362,28 @@ class PluginTally(NoMetrics):
         return tuple(series for _, series in sorted(self._series.items()))
 
 
+class PluginTimes(PluginTally):
+    """A recorder that also sums up how long each plugin's hooks take, in all cycles.
+
+    `stopwatch` returns seconds. The scheduler's clock wouldn't do: in a simulation it stands still meanwhile.
+    """
+
+    def __init__(self, stopwatch: Callable[[], float]) -> None:
+        super().__init__()
+        self.stopwatch = stopwatch
+        self._seconds: dict[str, float] = {}
+        self._times_lock = threading.Lock()
+
+    def plugin_execution(self, plugin: str, point: MeasuredPoint, code: Code, seconds: float) -> None:
+        with self._times_lock:
+            self._seconds[plugin] = self._seconds.get(plugin, 0.0) + seconds
+
+    def seconds(self) -> Mapping[str, float]:
+        """Return the seconds of each plugin that was called, the slowest first."""
+        with self._times_lock:
+            return dict(sorted(self._seconds.items(), key=lambda each: (-each[1], each[0])))
+
+
 def listens(recorder: MetricsRecorder) -> bool:
     """Return whether the recorder receives anything but plugins' own metrics."""
     return type(recorder) not in (NoMetrics, PluginTally)
@@ -381,3 +403,11 @@ class PluginSampling:
     def __call__(self) -> bool:
         """Return whether the cycle that begins now is in the sample, for `CycleState.record_plugin_metrics`."""
         return self._random.random() * 100 < self._percent
+
+
+def sampling_of(recorder: MetricsRecorder) -> PluginSampling | None:
+    """Return in which cycles single plugins are measured for a recorder: all for `PluginTimes`; None where none is."""
+    if not listens(recorder):
+        return None
+    # A generator of its own, so that measuring doesn't change decisions.
+    return PluginSampling(Random(0), 100 if isinstance(recorder, PluginTimes) else PLUGIN_METRICS_PERCENT)

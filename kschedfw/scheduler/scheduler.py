@@ -20,7 +20,7 @@ from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
-from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, PluginSampling, listens
+from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, listens, sampling_of
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.parts import Parts
@@ -124,8 +124,7 @@ class Scheduler:
             parallelizer=Parallelizer(1) if parallelizer is None else parallelizer,
             extenders=order_extenders(extenders),
             metrics=metrics,
-            # A generator of its own, so that measuring doesn't change decisions.
-            plugin_sampling=PluginSampling(Random(0)) if self._measuring else None,
+            plugin_sampling=sampling_of(metrics),
             feature_gates=feature_gates,
         )
         """What the frameworks, their handles and the cycles share."""

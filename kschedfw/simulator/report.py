@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import attrs
 
 from kschedfw.api.admission import RefusedPod
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.api.words import counted
 from kschedfw.cluster import MissingObject
@@ -147,7 +148,8 @@ class Report:
     without one. `replay` is None unless pods arrive and leave. `missing` are objects that pods referred to at the
     start and the cluster lacked. `start` is the start of virtual time, in seconds since the epoch. `refused` are
     pods that an API server would not create; none of the numbers counts them. `plugin_metrics` are the final values
-    of plugins' own metrics.
+    of plugins' own metrics. `plugin_seconds` are the times of the plugins whose hooks were called, the slowest first,
+    if they were measured.
     """
 
     profile: str
@@ -181,6 +183,7 @@ class Report:
     start: float = 0.0
     refused: Sequence[RefusedPod] = ()
     plugin_metrics: Sequence[PluginSeries] = ()
+    plugin_seconds: Mapping[str, float] = EMPTY
 
     def __repr__(self) -> str:
         others = ("preempted", "deleted", "unschedulable", "gated", "failed", "left")
@@ -235,6 +238,7 @@ class Report:
                 for usage in self.utilisation
             },
             "podsPerNode": attrs.asdict(self.pods_per_node),
+            "pluginSeconds": dict(self.plugin_seconds),
             "pluginMetrics": [each.to_json() for each in self.plugin_metrics],
             "notes": list(self.notes),
             "decisions": [decision.to_json() for decision in self.decisions],

@@ -8,6 +8,7 @@ from datetime import datetime
 from random import Random
 
 from kschedfw.api.admission import RefusedPod
+from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.words import counted
@@ -16,7 +17,7 @@ from kschedfw.config import SchedulerConfiguration, default_profile
 from kschedfw.explain import Explaining, ExplainingScheduler, gated
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
-from kschedfw.framework.metrics import PluginTally
+from kschedfw.framework.metrics import PluginTally, PluginTimes
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
@@ -81,8 +82,8 @@ class Simulation:
     `extenders`, the percentage, the `selector` and the backoffs see `Scheduler`.
 
     All random numbers come from `seed`: the same input gives the same decisions. `clock` returns seconds, such as
-    `time.perf_counter`; it is only used for `Report.elapsed` and `decisions_per_second`, which are 0 without it.
-    `notes`, and pods that admission `refused`, are passed on to the report.
+    `time.perf_counter`; it is only used for `Report.elapsed`, `decisions_per_second` and, with `plugin_times`, the time
+    of each plugin, which are 0 without it. `notes`, and pods that admission `refused`, are passed on to the report.
 
     Failures of plugins are collected during the run, and logged at its end: each distinct failure once, with how
     often it happened. Inside a `with Failures()` block they are collected there instead. Every failed attempt also
@@ -131,6 +132,7 @@ class Simulation:
         algorithm: Callable[[GenericScheduler], Algorithm] | None = None,
         feature_gates: FeatureGates = DEFAULT_GATES,
         provision_observed: bool = True,
+        plugin_times: bool = False,
         causes: bool = False,
     ) -> None:
         check_types(cluster, profiles, arrivals, seed)
@@ -173,7 +175,7 @@ class Simulation:
         if isinstance(cluster, InMemoryCluster):
             self._controllers = start_controllers(cluster, provision_observed=provision_observed)
         chance = Random(seed)
-        self._tally = PluginTally()
+        self._tally = PluginTimes(clock) if plugin_times else PluginTally()
         self.ledger = Ledger(cluster, self._time, self._comings.note_bound, self._comings.has_ended)
         self.scheduler = Scheduler(
             cluster,
@@ -434,6 +436,7 @@ class Simulation:
             else None,
             start=self._time.start,
             plugin_metrics=self._tally.series(),
+            plugin_seconds=self._tally.seconds() if isinstance(self._tally, PluginTimes) else EMPTY,
         )
 
 

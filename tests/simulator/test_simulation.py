@@ -741,3 +741,33 @@ class TestCauses:
         with_causes = Simulation(InMemoryCluster([*nodes, *pods]), causes=True).run().decisions
         plain = Simulation(InMemoryCluster([*nodes, *pods])).run().decisions
         assert [attrs.evolve(each, causes=()) for each in with_causes] == list(plain)
+
+
+def test_plugin_times_tell_which_plugin_is_slow_and_change_no_decision() -> None:
+    seconds = 0.0
+
+    class Slow(Plugin):
+        name = "Slow"
+
+        @hookimpl
+        def reserve(self) -> None:
+            nonlocal seconds
+            seconds += 3.0
+
+    def simulated(*, plugin_times: bool) -> Report:
+        registry = Registry()
+        registry.register(Slow)
+        profile = Profile(["PrioritySort", "NodeResourcesFit", "Slow", "DefaultBinder"])
+        cluster = cluster_of(node("n1", cpu="4", pods="10"), pod("a", cpu="1"), pod("b", cpu="1"))
+        return Simulation(
+            cluster,
+            profiles=[profile],
+            registry=registry,
+            clock=lambda: seconds,
+            plugin_times=plugin_times,
+        ).run()
+
+    measured = simulated(plugin_times=True)
+    assert next(iter(measured.plugin_seconds.items())) == ("Slow", 6.0)
+    assert measured.decisions == simulated(plugin_times=False).decisions
+    assert simulated(plugin_times=False).plugin_seconds == {}

@@ -23,7 +23,14 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.hook_spec import HookSpec
-from kschedfw.framework.metrics import MeasuredPoint, MetricsRecorder, Operation, PluginSampling, listens
+from kschedfw.framework.metrics import (
+    MeasuredPoint,
+    MetricsRecorder,
+    Operation,
+    PluginSampling,
+    PluginTimes,
+    listens,
+)
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult, Verdicts
 from kschedfw.framework.runtime.hooks import Hook, HookTable
@@ -59,7 +66,7 @@ class Meter:
         self._profile = profile
         self._sampling = sampling
         self._evaluations = _Evaluations(recorder, profile)
-        self.now = clock.monotonic
+        self.now = recorder.stopwatch if isinstance(recorder, PluginTimes) else clock.monotonic
 
     @classmethod
     def for_recorder(
