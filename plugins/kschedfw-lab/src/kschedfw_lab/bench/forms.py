@@ -44,16 +44,17 @@ def in_form(plugin: type[AnyPlugin], form: Evaluation) -> type[AnyPlugin]:
     without: dict[str, object] = {}
     match form:
         case Evaluation.MEMO:
-            if plugin.reads is None:
+            if plugin.reads is None and not plugin.pure:
                 raise FormError(f"{plugin.name} has no form memo: it doesn't say what it `reads`")
             return plugin
         case Evaluation.BATCH:
-            if not batch:
+            if not batch and not plugin.pure:
                 raise FormError(f"{plugin.name} has no form batch: neither filter_batch nor score_batch")
-            without = {"reads": None}
+            # Of a pure plugin the batch forms are learned. Without its other hooks no answers are kept by signature.
+            without = {"reads": None, "pure": ("filter", "score") if plugin.pure else False}
         case Evaluation.SCALAR:
             # None as the hook: the framework then finds no batch form.
-            without = {"reads": None, **dict.fromkeys(batch)}
+            without = {"reads": None, "pure": False, **dict.fromkeys(batch)}
     return type(plugin.__name__, (plugin,), {"__module__": plugin.__module__, **without})
 
 
