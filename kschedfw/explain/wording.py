@@ -18,7 +18,9 @@ from kschedfw.framework.nodes.node_info import ANY_IP, DEFAULT_PROTOCOL, HostPor
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.plugins._tolerations import has_untolerated_taint
 from kschedfw.plugins.node_declared_features import NodeDeclaredFeatures, required_features
+from kschedfw.plugins.node_name import NodeName
 from kschedfw.plugins.node_ports import NodePorts, conflicts
+from kschedfw.plugins.node_unschedulable import NodeUnschedulable
 from kschedfw.plugins.taint_toleration import TaintToleration
 
 Wording: TypeAlias = Callable[[AnyPlugin, CycleState, Pod, NodeInfo], Iterator[Evidence]]
@@ -74,9 +76,16 @@ def _undeclared_features(
         )
 
 
+def _none(_state: CycleState, _pod: Pod, _node_info: NodeInfo) -> Iterator[Evidence]:
+    """Yield nothing: the reason of the refusal says it all."""
+    return iter(())
+
+
 WORDED: Final[Mapping[type[AnyPlugin], Wording]] = {
     NodeDeclaredFeatures: _undeclared_features,
+    NodeName: _none,
     NodePorts: _taken_ports,
+    NodeUnschedulable: _none,
     TaintToleration: _untolerated_taints,
 }
 """The evidence for a refusal of a node, by the plugin that refuses it."""

@@ -1,4 +1,4 @@
-"""What README.md shows first: short, with pictures of what the commands print, and ten lines of code."""
+"""What README.md shows first: short, with pictures of what the commands print, and eleven lines of code."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_it_begins_with_two_commands_that_a_fresh_machine_has() -> None:
     assert first == "$ make demo\n$ make test\n"
 
 
-def test_its_code_has_ten_lines_and_its_other_commands_are_three() -> None:
+def test_its_code_has_eleven_lines_and_its_other_commands_are_three() -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", BEGINNING, re.MULTILINE | re.DOTALL)
-    assert len([line for line in code.splitlines() if line]) == 10
+    assert len([line for line in code.splitlines() if line]) == 11
     assert len(re.findall(r"^\$ (?!make )", BEGINNING, re.MULTILINE)) == 3
 
 
