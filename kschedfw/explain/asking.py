@@ -73,11 +73,13 @@ def _asking(framework: Framework, name: str) -> _Ask | None:
     For a pure filter without it, the evidence is what the filter reads, unless explanations have words of their own.
     """
     # Imported here, since it imports plugins, which only profiles that have them need.
-    from kschedfw.explain.wording import WORDED
+    from kschedfw.explain.wording import UNWORDED, WORDED
 
     plugin = framework.plugins[name]
     if isinstance(plugin, GivesEvidence):
         ask: Hook = asked_method(plugin, "evidence")
+    elif type(plugin) in UNWORDED:
+        return None
     elif type(plugin) in WORDED:
         ask = partial(WORDED[type(plugin)], plugin)
     elif is_pure(plugin, "filter"):

@@ -76,16 +76,12 @@ def _undeclared_features(
         )
 
 
-def _none(_state: CycleState, _pod: Pod, _node_info: NodeInfo) -> Iterator[Evidence]:
-    """Yield nothing: the reason of the refusal says it all."""
-    return iter(())
-
-
 WORDED: Final[Mapping[type[AnyPlugin], Wording]] = {
     NodeDeclaredFeatures: _undeclared_features,
-    NodeName: _none,
     NodePorts: _taken_ports,
-    NodeUnschedulable: _none,
     TaintToleration: _untolerated_taints,
 }
 """The evidence for a refusal of a node, by the plugin that refuses it."""
+
+UNWORDED: Final[frozenset[type[AnyPlugin]]] = frozenset((NodeName, NodeUnschedulable))
+"""The plugins whose reasons say it all, so that they get no evidence."""
