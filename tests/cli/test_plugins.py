@@ -193,7 +193,7 @@ class TestList:
         assert max(map(len, lines)) <= 60
         assert [line.split()[0] for line in lines if not line.startswith(" ")] == Registry().names()
         assert lines[lines.index(next(line for line in lines if line.startswith("NodeName "))) + 1] == (
-            "  filter; reads node; sign; batch"
+            "  filter; reads node; pure"
         )
 
     def test_json_has_what_show_has(self, capsys: pytest.CaptureFixture[str]) -> None:
