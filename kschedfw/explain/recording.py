@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from random import Random
 
 from kschedfw.api.errors import KschedfwError
@@ -56,7 +57,7 @@ class ExplainingScheduler:
 
     Pods for which `wanted` is false are scheduled without an explanation. With `beyond`, plugins are called more
     often than decisions need: all filters for all nodes, and score plugins even if only one node is feasible. For
-    `beyond_on` see `Explaining`.
+    `beyond_on` see `Explaining`. These calls are made in the context `beside`.
     """
 
     def __init__(
@@ -66,8 +67,10 @@ class ExplainingScheduler:
         wanted: Callable[[Pod], bool] = _every,
         beyond: bool = False,
         beyond_on: Callable[[Pod], Collection[str]] | None = None,
+        beside: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._scheduler = scheduler
+        self._beside = beside
         self._wanted = wanted
         self._beyond = beyond
         self._beyond_on = beyond_on
@@ -140,10 +143,11 @@ class ExplainingScheduler:
             return result
         finally:
             # Now, while the snapshot and the state are those of the decision; also if it failed.
-            if self._beyond:
-                record.go_beyond(self._scheduler.score_nodes)
-            elif self._beyond_on is not None:
-                record.go_beyond_on(self._beyond_on(record.pod))
+            with self._beside():
+                if self._beyond:
+                    record.go_beyond(self._scheduler.score_nodes)
+                elif self._beyond_on is not None:
+                    record.go_beyond_on(self._beyond_on(record.pod))
 
 
 class NoProfileError(KschedfwError):

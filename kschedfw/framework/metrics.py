@@ -7,7 +7,8 @@ The default recorder is a no-op, and with it nothing is measured.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from random import Random
 from typing import Final, Protocol
@@ -339,6 +340,16 @@ class PluginTally(NoMetrics):
         self._series: dict[tuple[str, tuple[str, ...]], PluginSeries] = {}
         self._metrics: dict[str, PluginMetric] = {}
         self._lock = threading.Lock()
+        self._is_paused = False
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out what plugins record in the block: explanations ask them again, which isn't part of a run."""
+        self._is_paused = True
+        try:
+            yield
+        finally:
+            self._is_paused = False
 
     def plugin_metric(self, metric: PluginMetric) -> RecordValue | None:
         # Plugins of several profiles define the same metric.
@@ -348,6 +359,8 @@ class PluginTally(NoMetrics):
             )
 
         def record(value: float, labels: tuple[str, ...]) -> None:
+            if self._is_paused:
+                return
             with self._lock:
                 series = self._series.get((metric.name, labels))
                 if series is None:
@@ -375,6 +388,8 @@ class PluginTimes(PluginTally):
         self._times_lock = threading.Lock()
 
     def plugin_execution(self, plugin: str, point: MeasuredPoint, code: Code, seconds: float) -> None:
+        if self._is_paused:
+            return
         with self._times_lock:
             self._seconds[plugin] = self._seconds.get(plugin, 0.0) + seconds
 

@@ -210,6 +210,7 @@ class Simulation:
                 wanted=explaining.wanted,
                 beyond=explaining.beyond,
                 beyond_on=explaining.beyond_on,
+                beside=self._tally.paused,
             )
             groups = self._explainer.groups(explaining.take)
         if self.scheduler.group_cycle is not None:
@@ -269,7 +270,8 @@ class Simulation:
         if not interrupted:
             if self._seeks_causes:
                 frameworks = self.scheduler.frameworks
-                self.decisions = [*with_causes(self.decisions, self.cluster, frameworks, self._generic)]
+                with self._tally.paused():
+                    self.decisions = [*with_causes(self.decisions, self.cluster, frameworks, self._generic)]
             self._notes += tuple(self._notes_on_the_end())
         if progress is not None and not interrupted:
             progress(len(self._found.pending), len(self._found.pending))

@@ -36,7 +36,8 @@ def learned_events(
         learned: the learned form of its filter, if that is pure.
         find: returns the NodeInfo of a node by its name, as of the last cycle.
     """
-    if learned is None or any(hook in hooks for hook in _MAY_REFUSE_TOO):
+    # A profile may enable the plugin at other points alone; then it refuses nothing.
+    if learned is None or "filter" not in hooks or any(hook in hooks for hook in _MAY_REFUSE_TOO):
         return None
     again = _FilterAgain(hooks["filter"], learned, find)
     return (

@@ -26,7 +26,8 @@ CAN_BE_SET = (
     "the gates that can be set are ClearingNominatedNodeNameAfterBinding, DefaultPodTopologySpread, DisablePreemption, "
     "EvenPodsSpread, GangScheduling, GenericWorkload, InterPodAffinityHostnameFastPath, NodeDeclaredFeatures, "
     "OpportunisticBatching, PodGroupPreemptionPolicy, ResourceLimitsPriorityFunction, SchedulerPreQueueingHints, "
-    "StorageCapacityScoring, TaintNodesByCondition, TopologyAwareWorkloadScheduling, VolumeAttributesClass, "
+    "StorageCapacityScoring, TaintNodesByCondition, TaintTolerationComparisonOperators, "
+    "TopologyAwareWorkloadScheduling, VolumeAttributesClass, "
     "VolumeLimitScaling, WorkloadAwarePreemption"
 )
 

@@ -24,7 +24,8 @@ from kschedfw_lab.report.comparison import Direction, direction_of
 from kschedfw_lab.sweep.measures import metrics_by_label
 
 from kschedfw import Handle, NodeInfo, Plugin, Profile, Registry, Status, hookimpl
-from kschedfw.api import ExtensionError
+from kschedfw.api import ExtensionError, extensions
+from kschedfw.api.distributions import entry_points_of
 from kschedfw.scheduler import Setup
 
 
@@ -55,7 +56,13 @@ Install = Callable[..., None]
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     def install(**offered: object) -> None:
         offers = [Offer(name.replace("__", "."), metric) for name, metric in offered.items()]
-        monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", lambda _groups: offers)
+        found = entry_points_of
+        # Other groups keep what is installed: what is found in them is kept for the whole process.
+        monkeypatch.setattr(
+            extensions,
+            "entry_points_of",
+            lambda groups: offers if own_metrics.METRICS.group in groups else found(groups),
+        )
         # A registry that looks again.
         fresh = attrs.evolve(own_metrics.METRICS)
         monkeypatch.setattr(own_metrics, "METRICS", fresh)

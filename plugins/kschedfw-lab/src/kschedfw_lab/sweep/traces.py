@@ -117,11 +117,12 @@ def _imported(file: str, digest: str) -> ModuleType:
     # A name that no other module has: two sweeps may have a readers.py each, and one may be changed and run again.
     name = f"kschedfw_trace_{digest}"
     spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
+    if spec is None:
         raise SweepError(f"{file}: expected a Python file")
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        # Python's cache of bytecode takes a file that was changed within a second for the old one.
+        exec(compile(Path(file).read_bytes(), file, "exec"), vars(module))
     except Exception as error:
         del sys.modules[name]
         raise SweepError(f"{file}: {one_line(error)}") from error
