@@ -86,7 +86,7 @@ class Manifests:
             if isinstance(obj, Pod):
                 admission.count(obj)
         if pods := cast("Sequence[Pod]", by_class.get(Pod, ())):
-            # What exists uses quotas before anything new is created.
+            # Objects that exist use quotas before new ones are created.
             known = {pod.key: admission.count(pod) for pod in pods if stored is None or pod.key in stored}
             admitted = (
                 known.get(pod.key) or admission.admit(pod, _failure_of(pod, failures)) for pod in pods

@@ -127,7 +127,7 @@ class Scheduler:
             plugin_sampling=sampling_of(metrics),
             feature_gates=feature_gates,
         )
-        """What the frameworks, their handles and the cycles share."""
+        """The parts that the frameworks, their handles and the cycles share."""
         self.cluster = cluster
         self.snapshot, self.nominator = parts.snapshot, parts.nominator
         self.waiting_pods, self.pods_in_pre_bind = parts.waiting_pods, parts.pods_in_pre_bind

@@ -1,4 +1,4 @@
-"""What the pure hooks of one plugin read together, by which the engine keeps its answers.
+"""Reads of the pure hooks of one plugin together, by which the engine keeps its answers.
 
 The hooks up to score of a plugin whose `pure` is True depend on the pod, on one node at a time, and on what the
 plugin's own pre_filter and pre_score wrote. These two see the pod alone, so what they wrote follows from what they read

@@ -92,7 +92,7 @@ class HookTable:
             name: LearnedPlugin.of(plugin, self._implemented[name], self.revision)
             for name, plugin in plugins.items()
         }
-        """What is learned from the pure hooks of each plugin."""
+        """The reads of the pure hooks of each plugin, by its name."""
         for name, learned in self.learned.items():
             self._implemented[name] = {**self._implemented[name], **learned.forms}
         self._by_hook: dict[str, tuple[tuple[str, Hook], ...]] = {}

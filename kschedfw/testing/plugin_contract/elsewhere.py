@@ -98,7 +98,7 @@ class _Unimportable:
 
 @attrs.frozen
 class _Failed:
-    """What went wrong in the other process."""
+    """The failure of a check in the other process."""
 
     traceback: str
 

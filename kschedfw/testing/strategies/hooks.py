@@ -223,7 +223,7 @@ class PureHooks:
     noted: tuple[Reading, ...]
     """What the pre_filter reads of the pod and writes to the state."""
     skipping: Reading | None = None
-    """What the pre_filter and the pre_score read of the pod to skip every third value."""
+    """The value of the pod that pre_filter and pre_score read, of which they skip every third."""
 
     def plugin(self, name: str, *, pure: bool) -> type[Plugin[Any]]:
         """Return a plugin with these hooks, which says that it is pure or doesn't."""

@@ -57,7 +57,7 @@ class Step:
     """The rule of amounts that these hooks follow."""
     counts: PluginMemo
     learned: LearnedPlugin
-    """What is learned from the plugin's pure hooks."""
+    """The reads of the plugin's pure hooks."""
     name: str = attrs.field(init=False)
     declares: bool = attrs.field(init=False)
     """True if the plugin says itself what it `reads`, and signs pods."""

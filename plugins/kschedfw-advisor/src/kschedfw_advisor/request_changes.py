@@ -114,7 +114,8 @@ def _with_request(container: Container, resource: str, amount: int) -> Container
         MEMORY,
         EPHEMERAL_STORAGE,
     ):
-        # Such resources can't be overcommitted: the API server demands a limit that equals the request.
+        # Extended resources and huge pages can't be overcommitted: the API server demands a limit that equals the
+        # request.
         limits = FrozenDict({**limits, resource: quantity})
     return attrs.evolve(container, resources=ResourceRequirements(requests, limits))
 

@@ -53,7 +53,7 @@ def to_json(
 
 
 class ScaleUpOutcome(StrEnum):
-    """What new nodes do for the pending pods."""
+    """Output of what new nodes do for the pending pods."""
 
     NOT_NEEDED = "not-needed"
     ALL_PLACED = "all-placed"
