@@ -25,12 +25,13 @@ from kschedfw_kubernetes.cluster import KubernetesCluster, connect
 from kschedfw_kubernetes.testing import ApiServer, Faults
 
 from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.meta import Named
+from kschedfw.api.meta import Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.workloads import PodDisruptionBudget
 from kschedfw.cluster import ConflictError, InMemoryCluster, NotFoundError, WatchEvent
 from kschedfw.framework.clock import SystemClock
+from kschedfw.framework.cluster_client import retry_on_conflict
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing.waiting import PATIENCE
@@ -172,8 +173,7 @@ class ServedWorld:
         """As the API server does it: a pod on a node is told to end first."""
         if pod := self._any(self.truth.list(Pod)):
             if pod.node_name and not pod.is_terminating:
-                metadata = attrs.evolve(pod.metadata, deletion_timestamp=_LONG_AGO)
-                self.truth.update(attrs.evolve(pod, metadata=metadata))
+                self._change(pod, lambda metadata: attrs.evolve(metadata, deletion_timestamp=_LONG_AGO))
             elif not pod.node_name:
                 self.truth.delete(pod)
 
@@ -184,11 +184,19 @@ class ServedWorld:
     def relabel_pod(self) -> None:
         if pod := self._any(self.truth.list(Pod)):
             labels = FrozenDict({**pod.labels, "rev": str(self.random.randrange(3))})
-            self.truth.update(attrs.evolve(pod, metadata=attrs.evolve(pod.metadata, labels=labels)))
+            self._change(pod, lambda metadata: attrs.evolve(metadata, labels=labels))
+
+    def _change(self, pod: Pod, change: Callable[[ObjectMeta], ObjectMeta]) -> None:
+        """Change the pod's metadata, whatever the scheduler's threads write into its status meanwhile."""
+        retry_on_conflict(self.truth, pod, lambda each: attrs.evolve(each, metadata=change(each.metadata)))
 
     def ungate(self) -> None:
         if pod := self._any([pod for pod in self.truth.list(Pod) if pod.spec.scheduling_gates]):
-            self.truth.update(attrs.evolve(pod, spec=attrs.evolve(pod.spec, scheduling_gates=())))
+            retry_on_conflict(
+                self.truth,
+                pod,
+                lambda each: attrs.evolve(each, spec=attrs.evolve(each.spec, scheduling_gates=())),
+            )
 
     def bind_elsewhere(self) -> None:
         node = self._any(self.truth.list(Node))
