@@ -143,8 +143,8 @@ def test_with_every_fault_at_once_no_pod_is_bound_twice(
     server.cluster.watch(lambda event: _note(bound, event.object))
     results: dict[tuple[str, str], bool] = {}
 
-    def bind_all(node_name: str, order: list[Pod]) -> None:
-        with KubernetesCluster(connected(), [Pod]) as cluster:
+    def bind_all(client: Client, node_name: str, order: list[Pod]) -> None:
+        with KubernetesCluster(client, [Pod]) as cluster:
             for each in order:
                 try:
                     cluster.bind(each, node_name)
@@ -161,7 +161,8 @@ def test_with_every_fault_at_once_no_pod_is_bound_twice(
     for number, node_name in enumerate(("n1", "n2")):
         order = list(pods)
         Random(number).shuffle(order)
-        threads.append(threading.Thread(target=bind_all, args=(node_name, order)))
+        # Connected here: each connection writes the same kubeconfig.
+        threads.append(threading.Thread(target=bind_all, args=(connected(), node_name, order)))
     for thread in threads:
         thread.start()
     for thread in threads:
