@@ -19,6 +19,8 @@ CORE := kschedfw kschedfw_command.py pytest_kschedfw.py tests conftest.py .ci/*.
 TESTS := tests $(PARTS:%=%/tests)
 PODS ?= 50000
 DECISIONS ?= 200000
+KIND ?= decisions
+AMOUNT ?= 50000
 APPEND ?=
 ONLY ?=
 AT_MOST ?=
@@ -29,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help demo docs quick test downstream sdists nightly verify planted waking churn soak fuzz benchmark figures lint fmt changelog build release clean
+.PHONY: help demo docs quick test downstream sdists nightly verify planted waking learned churn soak fuzz benchmark figures lint fmt changelog build release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -93,7 +95,12 @@ planted: $(VENV)/.installed-dev ## put old defects back (ONLY='696b96fe'), each 
 	@$(BIN)/python .ci/planted.py $(ONLY)
 
 waking: $(VENV)/.installed-dev ## refused pods that fit after an event (PODS=50000): hints wake them
-	@$(BIN)/python -m tests.scheduler.waking.run $(PODS)
+	@PYTHONPATH=plugins/kschedfw-devices/tests $(BIN)/python -m tests.scheduler.waking.run $(PODS)
+
+learned: $(VENV)/.installed-dev ## drawn pure plugins (AMOUNT=50000): learned decisions are those of plain hooks (KIND=decisions), refused pods are woken (KIND=waking)
+	@# Goes on after the last seed that is kept, as of a run of this commit that was interrupted.
+	@PYTHONPATH=plugins/kschedfw-devices/tests $(BIN)/python -m tests.framework.learning.trials \
+		$(KIND) $(AMOUNT) build/learned/$$(git rev-parse --short HEAD)-$(KIND).jsonl
 
 churn: $(VENV)/.installed-dev ## decisions while everything changes (DECISIONS=200000, FAST=without-fast): a new scheduler decides the same
 	@$(BIN)/python -m tests.scheduler.churn.run $(DECISIONS) $(SEED) $(FAST)

@@ -315,7 +315,7 @@ def test_a_plugin_that_is_pure_gets_the_batch_forms_that_it_lacks() -> None:
 @settings(max_examples=examples(100))
 @given(st.lists(pure_hooks, min_size=1, max_size=2), st.integers(0, 2**32))
 def test_every_decision_is_that_of_hooks_asked_about_each_node(drawn: Sequence[PureHooks], seed: int) -> None:
-    """500 decisions on drawn plugins in clusters that change; 2,500 at night. `twins` is the long run."""
+    """500 decisions on drawn plugins in clusters that change; 2,500 at night. `trials` is the long run."""
     twins = Twins(seed, drawn)
     try:
         twins.run(25)

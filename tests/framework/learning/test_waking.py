@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
 from typing import Any
 
 import attrs
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedfw import (
-    EnabledPlugin,
     InMemoryCluster,
     NodeInfo,
     Plugin,
@@ -30,10 +28,8 @@ from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.testing import FakeClock
 from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies.hooks import PureHooks, pure_hooks
-from kschedfw.testing.waking import Tally, Trial
+from tests.framework.learning.waking_trial import run_trial
 from tests.framework.support import answering, make_framework, plugin
-from tests.scheduler.waking.gaps import gaps_of
-from tests.scheduler.waking.scenes import profile, random_scene
 
 
 def hints(kind: type[Plugin[Any]], *, nodes: Sequence[Any] = (), pods: Sequence[Pod] = ()) -> Any:
@@ -132,24 +128,6 @@ def test_a_refused_pod_waits_for_the_change_that_helps() -> None:
     assert scheduler.queue.counts()[Place.UNSCHEDULABLE] == 1
     cluster.add(make_node("k").labels(rack="r1").build())
     assert scheduler.queue.counts()[Place.UNSCHEDULABLE] == 0
-
-
-def run_trial(seed: int, drawn: PureHooks, pods: int) -> Tally:
-    """Run a trial with a drawn pure plugin beside the default ones."""
-    random, registry = Random(seed), Registry()
-    registry.register(drawn.plugin("Drawn", pure=True))
-    enabled = profile(complete_hints=True)
-    trial = Trial(
-        random_scene(random),
-        random,
-        attrs.evolve(enabled, multi_point=(*enabled.multi_point, EnabledPlugin("Drawn"))),
-        registry,
-        gaps_of(complete_hints=True),
-    )
-    try:
-        return trial.run(pods)
-    finally:
-        trial.close()
 
 
 @pytest.mark.slow

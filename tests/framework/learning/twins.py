@@ -1,20 +1,12 @@
-"""Two schedulers on equal clusters that change alike: one learns what pure hooks read, the other asks about each node.
-
-`python -m tests.framework.learning.twins DECISIONS [SEED]` compares that many decisions on drawn plugins.
-"""
+"""Two schedulers on equal clusters that change alike: one learns what pure hooks read, one asks about each node."""
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
 import attrs
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as drawn_from
-from hypothesis import strategies as st
 
 from kschedfw import (
     CycleState,
@@ -32,8 +24,7 @@ from kschedfw import (
     default_profile,
 )
 from kschedfw.testing import FakeClock
-from kschedfw.testing.properties import register_profiles
-from kschedfw.testing.strategies.hooks import PureHooks, pure_hooks
+from kschedfw.testing.strategies.hooks import PureHooks
 from tests.scheduler.churn.objects import Terrain, changed_node, random_kinds, random_node
 from tests.scheduler.invariants.objects import APPS
 
@@ -171,36 +162,3 @@ class Twins:
     def _on_both(self, change: object) -> None:
         for side in self.sides:
             change(side.cluster)  # type: ignore[operator]
-
-
-def main(arguments: Sequence[str]) -> int:
-    logging.disable(logging.CRITICAL)
-    register_profiles()
-    wanted, first = int(arguments[0]), int((*arguments, "0")[1])
-    per_example, total = 25, Counter[str]()
-
-    @drawn_from(first)
-    @settings(
-        max_examples=wanted // per_example,
-        database=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(st.lists(pure_hooks, min_size=1, max_size=2), st.integers(0, 2**32))
-    def compare(drawn: Sequence[PureHooks], seed: int) -> None:
-        twins = Twins(seed, drawn, nodes=Random(seed).choice([3, 8, 30]))
-        try:
-            twins.run(per_example)
-            total.update(twins.counts)
-            places, pauses = twins.asked()
-            total.update(plugins=len(drawn), places=places, pauses=pauses)
-        finally:
-            twins.close()
-
-    compare()
-    sys.stdout.write(f"{dict(total)}\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
