@@ -58,7 +58,7 @@ def directories(document: Document) -> Iterator[Region]:
 
 
 def _run(command: str, cwd: Path) -> Ended:
-    """What a command line does in a shell: in most there is nothing that only a shell understands."""
+    """Run a command line, in a shell only if it has something that only a shell understands."""
     env = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "COLUMNS": "100",
@@ -83,7 +83,7 @@ def _run(command: str, cwd: Path) -> Ended:
 
 
 def run_console(example: Example) -> str | None:
-    """What is wrong with the `kschedfw` commands of a block, if anything."""
+    """Run the `kschedfw` commands of a block; return the first that is wrong, if any."""
     for step in f"\n{example.parsed}".split("\n$ ")[1:]:
         command, _, expected = step.replace("\\\n", " ").partition("\n")
         if command.split(maxsplit=1)[0] != "kschedfw":

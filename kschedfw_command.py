@@ -1,4 +1,4 @@
-"""What the script `kschedfw` starts; in the package this couldn't be, since importing that takes a while.
+"""The start of the script `kschedfw`, outside of the package since importing that takes a while.
 
 Who presses Ctrl-C meanwhile gets the same line and exit code as later.
 """

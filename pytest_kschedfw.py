@@ -148,7 +148,7 @@ _ACCEPTANCE = "test_hooks_and_arguments_are_accepted"
 
 
 class _Options:
-    """What a test's marker says."""
+    """The arguments of a test's marker."""
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ class Environment(NamedTuple):
 
 
 class Distribution(NamedTuple):
-    """What pip shall install, and where the tests are."""
+    """A distribution under test: the requirement for pip, and the folder with the tests."""
 
     label: str
     requirement: str

@@ -34,7 +34,7 @@ FOR_DEVELOPERS = frozenset({"dev", "docs", "release", "test"})
 
 
 class Wheel(NamedTuple):
-    """What a wheel says of itself."""
+    """The metadata of a wheel."""
 
     name: str
     version: str
@@ -51,7 +51,7 @@ class Wheel(NamedTuple):
         return cls(metadata["Name"], metadata["Version"], extras, requires)
 
     def requirement(self, extras: Iterable[str] = ()) -> str:
-        """This version with the extras, as pip reads it."""
+        """Return the requirement of this version with the extras, as pip reads it."""
         listed = ",".join(sorted(extras))
         return f"{self.name}{f'[{listed}]' if listed else ''}=={self.version}"
 
@@ -71,7 +71,7 @@ def projects(repository: Path) -> list[Path]:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, with the time of the commit in SOURCE_DATE_EPOCH unless it is set.
+    """Return the process's environment, with the time of the commit in SOURCE_DATE_EPOCH unless it is set.
 
     https://reproducible-builds.org/specs/source-date-epoch says what the variable means.
     """

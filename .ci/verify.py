@@ -39,7 +39,7 @@ NEED: Final = re.compile(r"(program|variable):[^:]+")
 
 
 class Verdict(StrEnum):
-    """How a part ended. Only the first says that the part shows what the table says."""
+    """The end of a part. Only the first member says that the part shows what the table says."""
 
     PASSED = "passed"
     LESS = "passed, with less"
@@ -61,14 +61,14 @@ class Part:
     needs: tuple[str, ...] = ()
 
     def missing(self) -> str:
-        """What this machine lacks, as the end of a sentence; empty if nothing."""
+        """Return the needs that this machine lacks, as the end of a sentence; empty if none."""
         needs = [need.split(":") for need in self.needs]
         return " and ".join(_lacking(kind, name) for kind, name in needs if not _has(kind, name))
 
 
 @attrs.frozen
 class Outcome:
-    """What became of a part. `amount` is what was run of the part's amount."""
+    """The result of a part. `amount` is what was run of the part's amount."""
 
     verdict: Verdict = attrs.field(converter=Verdict)
     figure: str = ""
@@ -186,7 +186,7 @@ def main() -> None:
 
 
 def _suffices(earlier: Outcome, amount: int | None) -> bool:
-    """Whether an outcome stands, so that the part needn't be run again."""
+    """Return whether an earlier outcome stands, so that the part needn't be run again."""
     if earlier.verdict not in (Verdict.PASSED, Verdict.LESS):
         return False
     return amount is None or (earlier.amount or 0) >= amount
@@ -216,7 +216,7 @@ def _lacking(kind: str, name: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """This process's variables with the environment's programs first, and nothing of the make that runs it."""
+    """Return the process's variables with the environment's programs first, and nothing of the make that runs it."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     return inherited | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"

@@ -1,4 +1,4 @@
-"""How Sphinx makes a site of these pages: `make docs`."""
+"""Sphinx's configuration, for `make docs`."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ COMMANDS: Final = {
     "members": "bench --workload gang --growth members",
     "racks": "bench --workload gang --growth racks",
 }
-"""What fills the tables, by the name that `make figures ONLY=NAME` takes."""
+"""The functions that fill the tables, by the name that `make figures ONLY=NAME` takes."""
 MEASURED: Final = (
     *(f"kschedfw/{each}" for each in ("api", "cluster", "config", "framework", "plugins", "scheduler")),
     "plugins/kschedfw-devices/src/kschedfw_devices",

@@ -41,7 +41,7 @@ class RecordedHook(TypedDict):
 
 
 class Contract(TypedDict):
-    """What docs/hook-contract.json has."""
+    """Return the content of docs/hook-contract.json."""
 
     version: str
     hooks: dict[str, RecordedHook]
@@ -100,7 +100,7 @@ def _spec(name: str) -> Callable[..., object]:
 
 
 def _general() -> Iterator[str]:
-    """What the module says of all hooks, but for its first line, and a table of them."""
+    """Return the module's docstring without its first line, and a table of the hooks."""
     yield inspect.cleandoc(hookspecs.__doc__ or "").partition("\n\n")[2] + "\n"
     yield "| hook | enabled at | status, beside Success and Error | what |"
     yield "| --- | --- | --- | --- |"

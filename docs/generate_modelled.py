@@ -28,7 +28,7 @@ OUTPUT = Path(__file__).parent / "modelled.md"
 
 
 class Mark(StrEnum):
-    """How much of something is here."""
+    """The extent to which something is modelled."""
 
     ALL = "✓"
     PARTIAL = "partial"
@@ -171,7 +171,7 @@ def gate_rows() -> Iterator[tuple[str, Mark, str]]:
 
 
 def gate_mark(name: str, gate: FeatureGate) -> Mark:
-    """How much of a gate's effect is here."""
+    """Return the extent to which a gate's effect is modelled."""
     if gate.only is not False:
         return Mark.ALL
     return Mark.PARTIAL if name in PARTIAL_GATES else Mark.NONE

@@ -1,4 +1,4 @@
-"""What a site knows about its machines and tasks: a cluster of one's own."""
+"""A site's records of its machines and tasks: a cluster of one's own."""
 
 from __future__ import annotations
 

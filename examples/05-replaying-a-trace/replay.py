@@ -40,7 +40,7 @@ class Job:
 
     @property
     def pod(self) -> Pod:
-        """It arrives at its creationTimestamp, and leaves when its duration has passed since it was bound."""
+        """A pod arrives at its creationTimestamp, and leaves when its duration has passed since it was bound."""
         created = START + timedelta(seconds=self.arrival)
         requests = {"cpu": self.cpu, "memory": self.memory}
         return pod_from_manifest(

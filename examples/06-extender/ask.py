@@ -50,7 +50,7 @@ def served() -> Iterator[str]:
 
 
 def post(url: str, body: object) -> Any:
-    """What the extender answers: JSON both ways, with the names of fields as in Go."""
+    """Return the extender's answer: JSON both ways, with the names of fields as in Go."""
     request = urllib.request.Request(
         url, json.dumps(body).encode(), headers={"Content-Type": "application/json"}
     )

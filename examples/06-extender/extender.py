@@ -8,7 +8,7 @@ from kschedfw_kubernetes import ExtenderApp
 from kschedfw import EnabledPlugin, NodeInfo, Plugin, Pod, Profile, Registry, Status, hookimpl
 
 LICENCES = "example.com/licences"
-"""What the annotation lists, a node has and a pod needs; separated by commas."""
+"""The annotation with the licences that a node has or a pod needs, separated by commas."""
 
 
 def licences(annotated: Pod | NodeInfo) -> set[str]:

@@ -40,7 +40,7 @@ EXPANDERS: dict[str, Callable[[Option], float]] = {  # the best option has the l
 
 
 def estimate(around: Transaction, group: Group, pods: Sequence[Pod]) -> Option | None:
-    """How many nodes of the group to add: one more as long as that gets more pods placed. None if none does."""
+    """Return the number of nodes of the group to add: one more as long as that gets more pods placed, or None."""
     best = None
     for count in range(1, group.most + 1):
         with around.transaction() as trial:

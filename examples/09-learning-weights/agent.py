@@ -55,7 +55,7 @@ def cpu_in_use(transition: Transition) -> float:
 
 
 def features(observation: Mapping[str, npt.NDArray[Any]], rows: npt.NDArray[np.intp]) -> Floats:
-    """What the agent sees of each feasible node, shape (k, 6). It is the same for a node in any row."""
+    """Return the features of each feasible node, shape (k, 6). They are the same for a node in any row."""
     free, pod = observation["free"][:, :2], observation["pod"][:2]
     before, after = free[rows].astype(np.float64), free[rows] - pod.astype(np.float64)
     fits_exactly = after[:, :1] < 1e-6

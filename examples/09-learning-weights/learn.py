@@ -28,7 +28,7 @@ SEARCH: dict[str, object] = {
         "values": {"from": 1, "to": 64, "scale": "log"},
     },
 }
-"""Whether to spread pods or to pack them, by which resources, and what balance counts for."""
+"""The choice to spread pods or to pack them, by which resources, and the weight of balance."""
 
 
 def on_generated_days(folder: Path) -> Tuning:
@@ -44,7 +44,7 @@ def on_generated_days(folder: Path) -> Tuning:
 
 
 def on_openb(folder: Path, data: Path) -> Tuning:
-    """How long do pods wait for a node, if they come so fast, and stay so long, that there is hardly room for all?"""
+    """Pods' waits for a node, where they come so fast and stay so long that there is hardly room for all."""
     return Tuning.of(
         search=SEARCH,
         factors={"ignoreOwnTimes": True, "arrivalRate": 1, "meanDuration": 2500},

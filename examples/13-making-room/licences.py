@@ -38,7 +38,7 @@ LICENCE = "example.com/licence"
 
 @attrs.frozen
 class LicencesArgs:
-    """How many pods in the cluster may have each licence at a time."""
+    """The number of pods in the cluster that may have each licence at a time."""
 
     counts: Mapping[str, int]
 

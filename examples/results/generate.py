@@ -36,7 +36,7 @@ def candidates() -> list[Setup]:
 
 
 def metrics(run: Run) -> Iterator[tuple[str, float]]:
-    """What a run is measured by."""
+    """The measures of a run."""
     yield "placed", run.report.placed
     yield "nodes_in_use", run.nodes_in_use
     for utilisation in run.report.utilisation:

@@ -305,7 +305,7 @@ TOLERATES_SPOT = {"key": SPOT, "operator": "Equal", "value": "true", "effect": "
 
 
 def platform() -> Iterator[Manifest]:
-    """What every cluster has: a monitor on each node, name service, ingress."""
+    """Services of every cluster: a monitor on each node, name service, ingress."""
     monitor = {
         "priorityClassName": "platform",
         "tolerations": [{"operator": "Exists"}],

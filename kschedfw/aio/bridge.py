@@ -221,39 +221,39 @@ class ClusterBridge:
     # --- reading, as `Cluster` ---
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """As `Cluster.get`, of the copy."""
+        """Answer as `Cluster.get`, from the copy."""
         return self._copy.get(kind, key)
 
     def list(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
-        """As `Cluster.list`, of the copy: in the order in which the objects came."""
+        """Answer as `Cluster.list`, from the copy: in the order in which the objects came."""
         return self._copy.list(kind, namespace)
 
     def watch(self, handler: Handler) -> Callable[[], None]:
-        """As `Cluster.watch`, of the copy."""
+        """Call the handler as `Cluster.watch` does, for changes of the copy."""
         return self._copy.watch(handler)
 
     # --- writing, as `Cluster` ---
 
     def add(self, obj: T) -> T:
-        """As `Cluster.add`."""
+        """Add as `Cluster.add` does."""
         return self._wait(f"add {obj.key}", lambda: self._cluster.add(obj))
 
     def update(self, obj: T) -> T:
-        """As `Cluster.update`."""
+        """Update as `Cluster.update` does."""
         return self._wait(f"update {obj.key}", lambda: self._cluster.update(obj))
 
     def bind(self, pod: Pod, node_name: str) -> None:
-        """As `Cluster.bind`."""
+        """Bind as `Cluster.bind` does."""
         self._wait(f"bind {pod.key}", lambda: self._cluster.bind(pod, node_name))
 
     def delete(self, obj: Named) -> None:
-        """As `Cluster.delete`."""
+        """Delete as `Cluster.delete` does."""
         self._wait(f"delete {obj.key}", lambda: self._cluster.delete(obj))
 
     def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
-        """As `Cluster.patch_pod_status`."""
+        """Patch as `Cluster.patch_pod_status` does."""
         self._wait(
             f"patch {pod.key}",
             lambda: self._cluster.patch_pod_status(
@@ -264,7 +264,7 @@ class ClusterBridge:
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        """As `Cluster.record_event`, later."""
+        """Record as `Cluster.record_event` does, later."""
 
         def record() -> Coroutine[object, object, None]:
             return self._cluster.record_event(regarding, type, reason, message, related)

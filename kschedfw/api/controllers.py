@@ -1,4 +1,4 @@
-"""What the controllers of workloads put into one pod: labels, volumes, tolerations, affinity.
+"""Fields that the controllers of workloads put into one pod: labels, volumes, tolerations, affinity.
 
 The counterparts in kube-controller-manager v1.36 are `newStatefulSetPod`, `CreatePodTemplate` and
 `NodeShouldRunDaemonPod` of DaemonSets, and `manageJob`. Only what scheduling reads is set: no host names, finalizers

@@ -371,4 +371,4 @@ _OWNERS: Final[Mapping[tuple[str, str], Callable[[_Given, str], Iterator[Part]]]
     ("apps.kruise.io", "CloneSet"): _clone_set,
     **{("kubeflow.org", kind): _training_job for kind in _TRAINING},
 }
-"""What controllers make, by the API group and the name of the kind; all versions have these fields."""
+"""Functions that make a controller's pods by API group and name of the kind; all versions have these fields."""

@@ -110,7 +110,7 @@ class _Demand:
     number: int = 0
     path: str = ""
     has_claims: bool = False
-    """Whether the objects are pods, each with claims."""
+    """True if the objects are pods, each with claims."""
 
 
 class _Expander:

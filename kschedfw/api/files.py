@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 MOST_RATIO: Final = 200
-"""How many times its size a file may unpack to. Lists of objects that differ in little more than their names reach 120,
-long lines of one character 1,000."""
+"""The most bytes that a file may unpack to, for each of its own. Lists of objects that differ in little more than their
+names reach 120, long lines of one character 1,000."""
 _FREE: Final = 4 << 20
 """Bytes that a file may unpack to whatever its size: a few equal objects are packed to very little."""
 _STREAMED: Final = Limits(unpacked=sys.maxsize)
@@ -102,7 +102,7 @@ def content_of(path: Path, most: int) -> bytes:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a gzip file unpacks to, within limits."""
+    """The content of a gzip file, within limits."""
 
     def __init__(self, file: BinaryIO, limits: Limits) -> None:
         self._file, self._limits = file, limits

@@ -19,7 +19,7 @@ from kschedfw.api.field_errors import STRICT, FieldError, UnknownField, at
 FILE: Final = Path(__file__).with_suffix(".txt")
 
 _MOST_NAMED: Final = 50
-"""How many unknown fields of an object are reported one by one."""
+"""The most unknown fields of an object that are reported one by one."""
 
 
 class FieldValidation(StrEnum):

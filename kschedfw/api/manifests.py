@@ -77,7 +77,7 @@ _SIMKUBE: Final = (
     "read the objects themselves, such as `kubectl get -o json` writes them"
 )
 _STEP: Final = 1 << 16
-"""How many characters are read between two calls of `Progress`."""
+"""Characters that are read between two calls of `Progress`."""
 
 
 class Expand(Enum):

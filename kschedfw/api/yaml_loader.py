@@ -26,7 +26,7 @@ from kschedfw.api.limits import how_to_raise
 from kschedfw.api.records import frozen
 
 DEEPEST: Final = 100
-"""How deeply objects and lists may be nested; code that reads them recurses as deeply."""
+"""The deepest nesting of objects and lists; code that reads them recurses as deeply."""
 
 TOO_DEEP: Final = f"nested too deeply, more than {DEEPEST} levels"
 

@@ -75,7 +75,7 @@ def changed_default_profile(
 
 
 _NAMED = 3
-"""How many names are listed in the error about an unknown name."""
+"""The most names that the error about an unknown name lists."""
 
 
 def check_name(kind: str, name: str, known: Iterable[str]) -> None:

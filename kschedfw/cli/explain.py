@@ -79,7 +79,7 @@ Exit codes:
 """
 
 _NAMED = 5
-"""How many pods are named where a name fits several."""
+"""The most pods that are named where a name fits several."""
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
 

@@ -35,13 +35,13 @@ from kschedfw.framework.gate_table import (
 from kschedfw.framework.gates import FeatureGates
 
 KINDS_NAMED = 5
-"""How many kinds a note lists; more are counted."""
+"""The most kinds that a note lists; more are counted."""
 
 REASONS_NAMED = 5
 """For how many reasons notes say that admission refuses pods; other pods are counted."""
 
 _NAMED: Final = 5
-"""How many workloads without pods are named for each reason."""
+"""The most workloads without pods that are named for each reason."""
 
 _NOT_MODELLED: Final = {
     "DeviceTaintRule": "DRADeviceTaintRules, which is off by default in v1.36",

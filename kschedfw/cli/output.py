@@ -253,7 +253,7 @@ def page_of(file: Path | None) -> StaticPage | None:
 
 
 MOST_NAMED = 3
-"""How many objects of a kind, and pods of an object, are named; the others are counted."""
+"""The most objects of a kind, and pods of an object, that are named; the others are counted."""
 
 EXPORT = (
     "kubectl get -A -o json "

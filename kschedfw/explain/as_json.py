@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 """The version of codes and their parameters in JSON; it rises when one of them is taken away or changes its meaning."""
 
 MOST_CLOSEST = 10
-"""How many of the nodes that were closest to feasible are named, the closest first."""
+"""The most nodes that are named of those closest to feasible, the closest first."""
 
 
 def as_json(explanation: Explanation) -> dict[str, object]:

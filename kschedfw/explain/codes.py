@@ -10,7 +10,7 @@ from kschedfw.explain.groups import GroupStage
 
 @frozen
 class Code:
-    """What a code means, and the names of its parameters; some of them may be absent."""
+    """The meaning of a code, and the names of its parameters; some of them may be absent."""
 
     meaning: str
     parameters: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kschedfw.api.records import frozen
 
 EXAMPLES = 3
-"""How many nodes or victims are named; more are counted."""
+"""The most nodes or victims that are named; more are counted."""
 
 
 def listed(names: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ class Code(IntEnum):
     WAIT = 4
     """Permit only: hold the pod until it is allowed, rejected or timed out."""
     SKIP = 5
-    """This plugin has nothing to do in this cycle (pre_filter, pre_score) or leaves it to the next one (bind)."""
+    """The plugin has nothing to do in this cycle (pre_filter, pre_score) or leaves it to the next one (bind)."""
     PENDING = 6
     """The pod doesn't fit until something outside the scheduler happens; it then comes back without backoff."""
 

@@ -14,7 +14,7 @@ from kschedfw.framework.status import Status
 from kschedfw.pages.columns import NONE, Column, column
 
 TOP = 10
-"""How many nodes the tables of the text list."""
+"""The most nodes that the tables of the text list."""
 
 
 class Table(msgspec.Struct, frozen=True):

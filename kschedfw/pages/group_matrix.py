@@ -18,7 +18,7 @@ from kschedfw.explain.group_sections import (
 from kschedfw.pages.decision_matrix import TOP, DecisionMatrix, Table, decision_matrix
 
 _MOST_KINDS = 20
-"""How many kinds of members a placement lists."""
+"""The most kinds of members that a placement lists."""
 
 
 class MemberReason(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What the volume plugins share: claims looked up, kube-scheduler's texts for missing objects, and a base class."""
+"""Parts that the volume plugins share: looking up claims, kube-scheduler's texts for missing objects, a base class."""
 
 from __future__ import annotations
 

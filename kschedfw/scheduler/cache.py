@@ -100,7 +100,7 @@ class Cache:
         self._order_version = 0
         self._images_version = 0
         self._assumptions = 0
-        """How many pods have been assumed so far."""
+        """The number of pods that have been assumed so far."""
         self._cycles: dict[str, int] = {}
         """By the uid of the pod, the number of assumptions when its latest cycle began."""
         self._points: list[RestorePoint] = []

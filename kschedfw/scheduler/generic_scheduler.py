@@ -63,11 +63,11 @@ class DecisionObserver(Protocol):
         ...
 
     def nodes_found(self, feasible: NodeSelection, diagnosis: Diagnosis) -> None:
-        """These nodes have passed filters and extenders. Not called if a plugin or an extender has failed."""
+        """Called with the nodes that passed filters and extenders. Not called if a plugin or an extender has failed."""
         ...
 
     def nodes_scored(self, nodes: Sequence[NodeInfo], totals: Totals) -> None:
-        """These are the totals of the feasible nodes. Not called if a single node is feasible."""
+        """Called with the totals of the feasible nodes. Not called if a single node is feasible."""
         ...
 
 

@@ -64,7 +64,7 @@ def watched(browser: Browser, *, width: int = 1280, dark: bool = False) -> Itera
 
 
 def violations(found: Watched) -> list[str]:
-    """What axe-core finds wrong with the page as it is; skips the test where it isn't installed."""
+    """Return what axe-core finds wrong with the page as it is; skip the test where it isn't installed."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright",
         reason="NOT TESTED: axe-core isn't here; pip install axe-playwright-python",

@@ -22,7 +22,7 @@ from kschedfw.api.strict import structure_strictly
 from kschedfw.cluster.workload_names import WorkloadName
 
 SUFFIXES: Final = (".kschedfw.yaml", ".kschedfw.yml")
-"""How the names of suites end; pytest collects these files, and no others."""
+"""Ends of the names of suites; pytest collects these files, and no others."""
 
 LARGEST: Final = 1 << 20
 """The largest suite, in bytes; clusters belong in files of their own, which have the limits of all input."""

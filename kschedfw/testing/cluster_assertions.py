@@ -11,7 +11,7 @@ from kschedfw.cluster import Cluster
 from kschedfw.framework.nodes.node_info import NodeInfo
 
 _MOST_NAMED = 10
-"""How many pods or nodes a failure names; in a cluster of thousands the rest would hide its first line."""
+"""The most pods or nodes that a failure names; in a cluster of thousands the rest would hide its first line."""
 
 
 def assert_spread(

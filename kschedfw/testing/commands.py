@@ -1,4 +1,4 @@
-"""What a command prints and returns, when a test runs it."""
+"""Commands that a test runs: their output and exit code."""
 
 from __future__ import annotations
 

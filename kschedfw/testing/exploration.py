@@ -12,10 +12,10 @@ Action = TypeVar("Action")
 
 
 class World(Protocol[Action]):
-    """What is explored. A world is made anew for each path, and does the same whenever it is told the same."""
+    """A system to explore. A world is made anew for each path, and does the same whenever it is told the same."""
 
     def actions(self) -> Iterable[Action]:
-        """What may happen next."""
+        """Return the actions that may happen next."""
         ...
 
     def do(self, action: Action) -> None: ...
@@ -29,13 +29,13 @@ class World(Protocol[Action]):
         ...
 
     def is_done(self) -> bool:
-        """Whether everything is reached that had to be reached."""
+        """Return whether everything is reached that had to be reached."""
         ...
 
 
 @attrs.frozen
 class Exploration:
-    """How much was seen."""
+    """Counts of an exploration."""
 
     states: int
     steps: int

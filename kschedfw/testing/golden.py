@@ -35,7 +35,7 @@ Objects: TypeAlias = InMemoryCluster | Iterable[Named | Mapping[str, object]]
 """A cluster, or its objects, or their manifests, which are read as from a file."""
 
 MOST_DIFFERENCES = 20
-"""How many differences are listed; after a change of a weight there may be thousands."""
+"""The most differences that are listed; after a change of a weight there may be thousands."""
 
 
 class GoldenFileError(KschedfwError, ValueError):

@@ -16,12 +16,12 @@ from kschedfw.simulator import Report
 from kschedfw.testing.cases import SetExpectation
 
 _MOST_NAMED = 5
-"""How many pods a problem names; a workload may have thousands."""
+"""The most pods that a problem names; a workload may have thousands."""
 
 
 @attrs.frozen
 class PodOutcome:
-    """What became of a pod that was to be scheduled; `node` is empty for a pod without one."""
+    """The outcome of a pod that was to be scheduled; `node` is empty for a pod without one."""
 
     key: str
     labels: Mapping[str, str]

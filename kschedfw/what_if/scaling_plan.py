@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DeviationKind(StrEnum):
-    """How kube-scheduler's decision differs from a plan."""
+    """The ways in which kube-scheduler's decision differs from a plan."""
 
     STAYS_PENDING = "stays-pending"
     """The pod would stay pending: no node fits, the planned ones included."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 MOST = 30
-"""How many pods the comment lists; GitHub refuses comments of more than 65,536 characters."""
+"""The most pods that the comment lists; GitHub refuses comments of more than 65,536 characters."""
 
 
 def comment_of(comparison: dict[str, Any]) -> str:

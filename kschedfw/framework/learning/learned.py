@@ -378,7 +378,7 @@ class _NotLearnedError(Exception):
 
 
 class _Contents:
-    """What was written in a state, by the names of the keys, as places of the state have them."""
+    """Values that were written in a state, by the names of the keys, as places of the state have them."""
 
     __slots__ = ("_state",)
 

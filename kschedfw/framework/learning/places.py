@@ -41,7 +41,7 @@ class Absent(Enum):
 
 
 ABSENT: Final = Absent.ABSENT
-"""What is found at a place that the object doesn't have: a missing key, or anything below a None."""
+"""The value at a place that the object doesn't have: a missing key, or anything below a None."""
 
 _OF_NODE_OBJECTS: Final = frozenset({"node", "name", "allocatable", "image_states"})
 """The attributes of a NodeInfo that only a change of the node object changes; see `NodeTable.update`."""

@@ -232,8 +232,8 @@ class PodInfo:
     has_affinity: bool = False
     """True if the pod has any pod affinity or anti-affinity term, required or preferred."""
     is_unlisted: bool = False
-    """Whether, in a trial, its node is missing from the list of nodes with affinity. If so, its terms only matter to
-    the scores of pods that have preferred terms of their own.
+    """True if, in a trial, the pod's node is missing from the list of nodes with affinity. Its terms then only matter
+    to the scores of pods that have preferred terms of their own.
     """
 
     def __repr__(self) -> str:

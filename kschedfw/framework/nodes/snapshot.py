@@ -90,7 +90,7 @@ class Snapshot:
         self._names: Sequence[str] = []
         self._rows: FrozenDict[str, int] = EMPTY
         self.followed: object = None
-        """What its source notes about how far the snapshot has followed it."""
+        """The source's note of how far the snapshot has followed it."""
         self.replace(node_infos)
 
     @classmethod

@@ -491,7 +491,7 @@ class NodeTable:
             self.requested_floats.T,
             self.non_zero_floats.T,
         )
-        """What compiled loops read, a row for each resource: made once, since they run for every pod."""
+        """Columns that compiled loops read, a row for each resource: made once, since they run for every pod."""
 
 
 def _sums_differ(info: NodeInfo, old: NodeInfo) -> bool:

@@ -317,7 +317,7 @@ class Framework(BindingHooks, PlacementHooks):
 
     @property
     def learned(self) -> Mapping[str, LearnedPlugin]:
-        """What is learned from the pure hooks of each plugin."""
+        """Return the records learned from the pure hooks, by plugin."""
         return self._hooks.learned
 
     def memo_report(self) -> Mapping[str, PluginMemo]:

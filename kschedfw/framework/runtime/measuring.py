@@ -213,7 +213,7 @@ class _Evaluations:
     """The counts by point, and by the plugins for each of which they count."""
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     is_read: bool = attrs.field(init=False)
-    """Whether the recorder asks for the counts when it is read."""
+    """True if the recorder asks for the counts when it is read."""
     _unreported: int = attrs.field(default=0, init=False)
 
     @is_read.default

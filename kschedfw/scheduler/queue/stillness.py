@@ -1,4 +1,4 @@
-"""Whether further attempts could differ from the last ones, where time alone passes."""
+"""Detection of further attempts that can't differ from the last ones, where time alone passes."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ conditions = st.builds(
 )
 
 _VERDICTS: Final = ("pass", "pass", "success", "refuse", "refuse", "for good", "pending", "raise", "error")
-"""What a rule may end with. Most rules end without an exception, or nothing would be placed."""
+"""Ends of a rule. Most rules end without an exception, or nothing would be placed."""
 _RULE_ENDS: Final = st.sampled_from(_VERDICTS[:7] * 4 + _VERDICTS[7:])
 
 
@@ -171,7 +171,7 @@ class Rule:
     inner: Condition | None
     end: str
     said: Reading | None
-    """What is read for the text of a reason."""
+    """The reading that goes into the text of a reason."""
     points: int
 
     def applies(self, pod: Pod, info: NodeInfo, state: CycleState) -> bool:
@@ -221,7 +221,7 @@ class PureHooks:
     filter_rules: tuple[Rule, ...]
     score_rules: tuple[Rule, ...]
     noted: tuple[Reading, ...]
-    """What the pre_filter reads of the pod and writes to the state."""
+    """Readings of the pod that pre_filter writes to the state."""
     skipping: Reading | None = None
     """The value of the pod that pre_filter and pre_score read, of which they skip every third."""
 

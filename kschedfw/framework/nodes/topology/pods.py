@@ -180,7 +180,7 @@ class PodCounters:
         self._places = places
         self._asked = AskedLabels()
         self._is_asked = False
-        """Whether a counter was ever asked for. Until then nothing is counted."""
+        """True once a counter was asked for. Until then nothing is counted."""
         self._classes: dict[_ClassKey, LabelClass] = {}
         self._classes_by_label = LabelIndex[LabelClass]()
         self._with_own_counter: dict[LabelClass, None] = {}

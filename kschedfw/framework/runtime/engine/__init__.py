@@ -1,1 +1,1 @@
-"""What a profile's filters and scores answer about nodes: plans of steps, and one pass over the columns."""
+"""A profile's answers about nodes: plans of steps, and one pass over the columns."""

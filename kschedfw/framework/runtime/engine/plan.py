@@ -68,7 +68,7 @@ class HookStep(NamedTuple):
 
 @define(eq=False)
 class Plan:
-    """How pods of one key are decided. Valid for any state of the nodes, which `prepare` and `base` follow.
+    """The way to decide pods of one key. Valid for any state of the nodes, which `prepare` and `base` follow.
 
     `kept` has the answers of steps that signed the pod, by name. `computed` are the steps whose answers the pass
     computes from requests and what nodes have left, with their rules. All other steps are asked for every pod.

@@ -43,11 +43,11 @@ NODES_OF_A_PATTERN: Final = 2
 _HELD_BY_PODS: Final = frozenset(("NodePorts", "NodeResourcesFit"))
 """Plugins that may refuse a node only for the pods on it."""
 MOST_NODES: Final = 16
-"""How many nodes are looked at."""
+"""The most nodes that are looked at."""
 MOST_PATTERNS: Final = 100
 """The number of closest nodes that those are chosen from."""
 MOST_FOR_A_NODE: Final = 12
-"""How many candidates are made from the obstacles of one node."""
+"""The most candidates that are made from the obstacles of one node."""
 MOST_DELETED: Final = 5
 """The number of pods of a node whose deletion is tried against an obstacle that no other change helps against."""
 MOST_OBSTACLES: Final = 4

@@ -14,7 +14,7 @@ from kschedfw_advisor.amounts import exact_text
 from kschedfw_advisor.cluster_changes import CORDONED
 
 _MOST_NAMED: Final = 3
-"""How many workloads, nodes or domains are named."""
+"""The most workloads, nodes or domains that are named."""
 
 _ANTI_AFFINITY: Final = frozenset(("pod-anti-affinity", "pod-anti-affinity-of-others"))
 

@@ -24,15 +24,15 @@ class Move(StrEnum):
 
     MOVES = "moves"
     NO_PLACE = "no place"
-    """It finds no place on another node."""
+    """The pod finds no place on another node."""
     RETURNS = "returns"
-    """It comes back to a drained node, since it tolerates the taint of a cordon."""
+    """The pod comes back to a drained node, since it tolerates the taint of a cordon."""
     DISPLACED = "displaced"
-    """It loses its place on another node to a pod of higher priority, and finds no other."""
+    """The pod loses its place on another node to a pod of higher priority, and finds no other."""
     LOST = "lost"
-    """It has no controller, so nothing makes it anew."""
+    """The pod has no controller, so nothing makes it anew."""
     PREEMPTED = "preempted"
-    """It loses its place on another node to a pod of higher priority, and has no controller."""
+    """The pod loses its place on another node to a pod of higher priority, and has no controller."""
 
 
 _TROUBLES: Final = {

@@ -51,7 +51,7 @@ _PREEMPTING: Final = ("preemption is under way",)
 
 
 class KindOutcome(StrEnum):
-    """What came out for pods without a place."""
+    """The result for pods without a place."""
 
     HELPED = "helped"
     HELPED_IN_PART = "helped-in-part"

@@ -29,7 +29,7 @@ POLICIES: Final = (PriorityClass, LimitRange, RuntimeClass)
 """The kinds of objects that admission of pods depends on, except quotas."""
 
 _MOST_CREATED: Final = 10_000
-"""How many pods of a workload are tried; a manifest may ask for two billion."""
+"""The most pods of a workload that are tried; a manifest may ask for two billion."""
 
 
 _KEPT: Final = ("ReplicaSet", "ReplicationController", "StatefulSet")

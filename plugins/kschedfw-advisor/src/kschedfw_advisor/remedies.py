@@ -32,7 +32,7 @@ _ABOUT_THE_NODE_ALONE: Final = frozenset(("NodeAffinity", "NodeResourcesFit", "T
 """Plugins that refuse an empty new node for what it is, and not for other nodes or the pods on them."""
 
 MOST_TRIES: Final = 200
-"""How many candidates are tried for pods of a kind."""
+"""The most candidates that are tried for pods of a kind."""
 
 
 @attrs.frozen

@@ -18,7 +18,7 @@ _OF_SCHEDULING: Final = frozenset(("FailedScheduling", "Preempted", "TaintManage
 
 @attrs.frozen
 class Reports:
-    """What an input says of workloads and pods that no scheduler decides about.
+    """Parts of an input about workloads and pods that no scheduler decides about.
 
     `refused` are pods that weren't created when manifests were expanded, `without_pods` has the reasons why workloads
     have none, by `KIND NAMESPACE/NAME`, and `workloads` are these as they were read. `warnings` come from Events.

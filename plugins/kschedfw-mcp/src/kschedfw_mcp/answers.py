@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from kschedfw_mcp.questions import Limits, QuestionError, Result
 
 _LENGTHS: Final = (200, 100, 50, 20, 10, 5, 3, 1)
-"""How many items of each list are tried, until the answer is short enough."""
+"""Numbers of items of each list that are tried, until the answer is short enough."""
 _LONGEST_TEXT: Final = 2000
 _MOST_FIELDS: Final = 40
 """A mapping with more entries is one by name, such as amounts by node, and is as long as a list."""

@@ -1,4 +1,4 @@
-"""What agents are told of `kschedfw pending`: a summary of all workloads, or everything about one."""
+"""Answers to agents about `kschedfw pending`: a summary of all workloads, or everything about one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _namespace(kind: dict[str, Any]) -> str:
 
 
 def _is_called(kind: dict[str, Any], name: str) -> bool:
-    """Whether the kind is of this workload (`Deployment shop/web`, `shop/web` or `web`), or has a pod of this name."""
+    """Return whether the kind is of this workload (`Deployment shop/web`, `shop/web`, `web`), or has such a pod."""
     workload = kind["workload"] or ""
     key = workload.rpartition(" ")[2]
     names = {workload, key, key.partition("/")[2]} - {""}

@@ -22,9 +22,9 @@ MOST_OUTPUT: Final = 64 << 20
 MOST_MESSAGES: Final = 4000
 """The most characters of a command's messages that are told."""
 AT_ONCE: Final = 2
-"""How many commands run at the same time: each keeps a processor busy."""
+"""The most commands that run at the same time: each keeps a processor busy."""
 MOST_WAITING: Final = 8
-"""How many questions may wait for their turn; further ones are refused."""
+"""The most questions that may wait for their turn; further ones are refused."""
 
 
 class QuestionError(KschedfwError):

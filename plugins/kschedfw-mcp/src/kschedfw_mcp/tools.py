@@ -83,7 +83,7 @@ class Tools:
     async def fit(
         self, manifest: Manifest | None = None, cpu: Amount | None = None, memory: Amount | None = None
     ) -> Answer:
-        """How many more replicas of a pod fit, where, and what stops the next.
+        """Count how many more replicas of a pod fit, where, and what stops the next.
 
         Give the manifest (YAML) of a Pod or of a workload with a template, or the CPU and memory that a plain pod
         requests.
@@ -99,7 +99,7 @@ class Tools:
         return await self._ask(self._source.line("fit", options=options), files=files)
 
     async def drain(self, nodes: Annotated[list[Name], Field(min_length=1, max_length=100)]) -> Answer:
-        """Whether nodes can be drained: where their pods go, in which order, and what is in the way."""
+        """Say whether nodes can be drained: where their pods go, in which order, and what is in the way."""
         return await self._ask(self._source.line("drain", *nodes))
 
     async def scale(self, direction: Literal["up", "down"], node_groups: Manifest | None = None) -> Answer:
@@ -117,7 +117,7 @@ class Tools:
         configurations: Annotated[list[Manifest], Field(min_length=2, max_length=4)],
         reschedule: bool = False,
     ) -> Answer:
-        """How pods fare under several scheduler configurations; the first one is the baseline.
+        """Compare how pods fare under several scheduler configurations; the first one is the baseline.
 
         Each is `default`, or the YAML of a KubeSchedulerConfiguration. Only pending pods are scheduled, or with
         `reschedule` all pods.

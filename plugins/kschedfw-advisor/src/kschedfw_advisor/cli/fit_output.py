@@ -21,7 +21,7 @@ from kschedfw_advisor.turns import Copies, Fit, ReplicasOf
 
 
 class FitOutcome(StrEnum):
-    """What came out for a pod or a group."""
+    """The result for a pod or a group."""
 
     FITS = "fits"
     FITS_NOT = "fits-not"

@@ -38,7 +38,7 @@ MOST_BYTES: Final = 4 << 20
 READ_SECONDS: Final = 10.0
 """Seconds that receiving a request's body may take."""
 MOST_WAITING: Final = 16
-"""How many requests may wait or be worked on; further ones are refused."""
+"""The most requests that may wait or be worked on; further ones are refused."""
 SIMULATION_SECONDS: Final = 120.0
 """Seconds that simulations may take together. After that they end early, and the page says so."""
 

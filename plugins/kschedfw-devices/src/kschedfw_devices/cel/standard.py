@@ -140,7 +140,7 @@ _DOUBLE: Final = re.compile(
     # ASCII letters only: ignoring case, Python takes the dotless i for an i.
     r"|(?P<name>(?ai:[+-]?inf|[+-]?infinity|nan))"
 )
-"""What Go's `ParseFloat` takes."""
+"""Texts that Go's `ParseFloat` takes."""
 
 
 def _whole(text: str, target: str, numbers: range) -> int:

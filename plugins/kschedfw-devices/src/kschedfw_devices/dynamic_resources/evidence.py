@@ -160,7 +160,7 @@ def _taint_text(taint: DeviceTaint) -> str:
 
 
 MOST_NAMED: Final = 3
-"""How many devices with the same reason are named."""
+"""The most devices with the same reason that are named."""
 _MOST_REASONS: Final = 8
 """The number of reasons that are given for a request: those with the most devices."""
 _MOST_PIECES: Final = 40

@@ -70,7 +70,7 @@ class Answer:
         self._left = 0
         """The bytes of the current chunk that aren't read."""
         self._is_within = False
-        """Whether the end of a chunk is still to come."""
+        """True while the end of a chunk is still to come."""
         self._has_ended = False
         self.head = self._read_head()
         while 100 <= self.head.status < 200:

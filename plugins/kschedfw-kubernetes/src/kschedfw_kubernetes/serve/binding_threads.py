@@ -23,7 +23,7 @@ MOST: Final = 256
 WINDOW: Final = 0.25
 """Seconds that cycles wait for a thread before there are more of them, and in which it shows whether that helped."""
 _WORTH_IT: Final = 1.1
-"""How many times as many cycles have to end in a window as before the last threads were started."""
+"""The factor by which more cycles have to end in a window than before the last threads were started."""
 _PROBING: Final = 20
 """The number of windows after which threads are started once more, although the last ones didn't help."""
 
@@ -61,7 +61,7 @@ class BindingThreads:
         the thread of the scheduling cycles wakes one thread for several cycles."""
         self._watcher: threading.Thread | None = None
         self._knows = False
-        """Whether the watcher wakes by itself to look after the tasks that wait."""
+        """True while the watcher wakes by itself to look after the tasks that wait."""
         self._done = 0
         """The number of tasks that have ended."""
         self._ended = False

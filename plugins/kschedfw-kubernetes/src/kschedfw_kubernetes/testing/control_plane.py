@@ -60,7 +60,7 @@ class ControlPlane:
     token: str = _TOKEN
 
     def kubeconfig(self, path: Path, *, token: str = _TOKEN, namespace: str = "default") -> Path:
-        """As `ApiServer.kubeconfig`."""
+        """Return a kubeconfig as `ApiServer.kubeconfig` does."""
         cluster = {"server": self.url, "certificate-authority": str(self.authority)}
         context = {"cluster": "real", "user": "real", "namespace": namespace}
         document = {

@@ -62,7 +62,7 @@ class Verdict(Enum):
     """The comparison of two sets of runs. They differ if they don't overlap."""
 
     SLOWER = "slower"
-    """This set's fastest run took longer than the slowest run of the other set."""
+    """The fastest run of this set took longer than the slowest run of the other set."""
     FASTER = "faster"
     NO_DIFFERENCE = "no difference above noise"
 

@@ -26,7 +26,7 @@ The first columns of all tables are equally wide, so that the other columns line
 """
 
 MOST_OPEN = 20
-"""How many pods that fared differently the page shows at once; the others are folded."""
+"""The most pods that fared differently that the page shows at once; the others are folded."""
 MOST_PODS = 2000
 """The most pods with different outcomes that the page lists. The JSON has all of them."""
 
