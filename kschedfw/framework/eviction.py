@@ -82,9 +82,12 @@ class PendingEvictions:
 
     kube-scheduler evicts on goroutines; here the scheduler calls `carry_out` after each cycle, so that the
     order is always the same. A preemptor that comes back to the queue before that is held back by a gate.
+
+    `counts` tells whether decisions still count a pod, because the scheduler hasn't been told yet that it is gone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, counts: Callable[[Pod], bool]) -> None:
+        self.counts = counts
         # Replaced and never changed, since gates are asked on the threads of watches.
         self._pending: tuple[tuple[str, PendingPreemption], ...] = ()
         self._lock = threading.Lock()
@@ -142,6 +145,10 @@ class Evictor:
         # Where nothing is left to do, the members mustn't be held back: no answer would let them pass again.
         if left := self._begin(victims):
             self._pending.start(preemptor.uid, LaterEvictions(self, left, preemptor, plugin, members))
+
+    def counts(self, victim: Pod) -> bool:
+        """Return whether decisions still count the victim."""
+        return self._pending.counts(victim)
 
     def _begin(self, victims: Sequence[Pod]) -> Sequence[Pod]:
         """Return the victims that are to be evicted. Record the number of all, unless all are terminating."""
@@ -240,8 +247,9 @@ class LaterEvictions:
                 self._evictor.evict_one(victim, self._preemptor, self._plugin)
             self._is_open = True
             # After the gate has opened: an event that comes from now on finds it so. An earlier one didn't bring
-            # the members back, and there may be no other.
-            was_missed = bool(others) and self._is_last_leaving()
+            # the members back, and there may be no other. While decisions count the victim its event is still to come;
+            # members that were tried before it would choose the same victims again, and so on without end.
+            was_missed = bool(others) and not self._evictor.counts(last)
             self._evictor.evict_one(last, self._preemptor, self._plugin)
             if was_missed:
                 self._evictor.activate(self._members)

@@ -7,6 +7,7 @@ from random import Random
 
 import attrs
 
+from kschedfw.api import Pod
 from kschedfw.api.records import frozen
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cluster_client import ClusterClient
@@ -52,4 +53,11 @@ class Parts:
     plugin_sampling: PluginSampling | None = None
     feature_gates: FeatureGates = DEFAULT_GATES
     groups: GroupStates = attrs.field(factory=GroupStates)
-    evictions: PendingEvictions = attrs.field(factory=PendingEvictions)
+    evictions: PendingEvictions = attrs.field(
+        default=attrs.Factory(lambda parts: PendingEvictions(parts._is_present), takes_self=True)
+    )
+
+    def _is_present(self, pod: Pod) -> bool:
+        # Without a scheduler's cache the cluster's state is all that decisions know.
+        present = self.cluster.get(Pod, pod.key)
+        return present is not None and present.uid == pod.uid

@@ -17,9 +17,11 @@ from kschedfw.config import default_profile
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cluster_client import check_cluster
 from kschedfw.framework.errors import ProfileError
+from kschedfw.framework.eviction import PendingEvictions
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
+from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, listens, sampling_of
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.parallelizer import Parallelizer
@@ -117,29 +119,32 @@ class Scheduler:
     ) -> None:
         check_cluster(cluster, Cluster, "Scheduler")
         self._measuring = listens(metrics)
+        clock = SystemClock() if clock is None else clock
+        grouping, groups = feature_gates.enabled(GENERIC_WORKLOAD), GroupStates()
+        self.cache = Cache(
+            clock=clock,
+            assumed_pod_ttl=assumed_pod_ttl,
+            groups=groups if grouping else None,
+            largest_sum=feature_gates.follows(RESIZED_PODS),
+        )
         self.parts = parts = Parts(
             cluster,
-            clock=SystemClock() if clock is None else clock,
+            clock=clock,
             random=Random(0) if random is None else random,
             parallelizer=Parallelizer(1) if parallelizer is None else parallelizer,
             extenders=order_extenders(extenders),
             metrics=metrics,
             plugin_sampling=sampling_of(metrics),
             feature_gates=feature_gates,
+            groups=groups,
+            evictions=PendingEvictions(lambda pod: self.cache.get_pod(pod) is not None),
         )
         """The parts that the frameworks, their handles and the cycles share."""
         self.cluster = cluster
         self.snapshot, self.nominator = parts.snapshot, parts.nominator
         self.waiting_pods, self.pods_in_pre_bind = parts.waiting_pods, parts.pods_in_pre_bind
         self.feature_gates = feature_gates
-        self._clock = parts.clock
-        grouping = feature_gates.enabled(GENERIC_WORKLOAD)
-        self.cache = Cache(
-            clock=self._clock,
-            assumed_pod_ttl=assumed_pod_ttl,
-            groups=parts.groups if grouping else None,
-            largest_sum=feature_gates.follows(RESIZED_PODS),
-        )
+        self._clock = clock
         self.registry = registry = Registry() if registry is None else registry
         # What extenders answer may change without an event.
         may_rest = not (retry_unchanged or parts.extenders)

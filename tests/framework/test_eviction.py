@@ -379,6 +379,15 @@ class TestAfterTheCycle:
         made.framework.handle.evictions.carry_out()
         assert activations.names == ["p"]
 
+    def test_a_last_victim_that_decisions_still_count_brings_the_pod_back_by_its_event_alone(self) -> None:
+        """Tried before that event, a preemptor chose the same victims again, and so on without end."""
+        made = two_victims()
+        activations = self.prepare(made, V1, V2)
+        leaving = attrs.evolve(V2.metadata, deletion_timestamp=datetime.fromtimestamp(0, UTC))
+        made.cluster.update(V2.with_metadata(leaving))
+        made.framework.handle.evictions.carry_out()
+        assert activations.names == []
+
     def test_if_the_last_victim_is_evicted_its_event_alone_brings_the_pod_back(self) -> None:
         made = two_victims()
         activations = self.prepare(made, V1, V2)
