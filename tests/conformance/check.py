@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--mode",
         choices=[*(mode.value for mode in Mode), "all"],
         default=Mode.MEMO.value,
-        help="how plugins are asked: node by node, in batches, with answers kept (default), and with the"
+        help="how plugins are asked: node by node, with answers kept (default), and with the"
         " cluster changing back and forth besides; or by plans",
     )
     parser.add_argument("--recorder", action="store_true", help="decide with a recorder of metrics")

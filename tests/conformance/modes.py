@@ -33,8 +33,6 @@ class Mode(Enum):
 
     SCALAR = "scalar"
     """Call the plugins node by node."""
-    BATCH = "batch"
-    """Call the plugins' batch forms."""
     MEMO = "memo"
     """Call the plugins with the memo, as schedulers do."""
     CHANGES = "changes"

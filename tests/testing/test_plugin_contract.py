@@ -278,7 +278,7 @@ EVALUATION = "every_evaluation_gives_the_same_answers_while_the_cluster_changes"
 CHANCE = "two_instances_with_the_same_seed_and_clock_agree"
 
 
-@caught(EVALUATION, "answers differently from memory (memo)")
+@caught(EVALUATION, "answers differently from memory")
 class NotSoIdle(Plugin):
     """Says that pods are none of its business, and refuses nodes."""
 
@@ -295,7 +295,7 @@ class NotSoIdle(Plugin):
         return Status.unschedulable("node(s) had an odd number of pods") if len(node_info.pods) % 2 else None
 
 
-@caught(EVALUATION, "answers differently from memory (memo)")
+@caught(EVALUATION, "answers differently from memory")
 class FollowsNoRule(Plugin):
     """Names a rule of amounts, and refuses nodes for another reason."""
 
@@ -308,7 +308,7 @@ class FollowsNoRule(Plugin):
         return Status.unschedulable("node(s) had an odd number of pods") if len(node_info.pods) % 2 else None
 
 
-@caught(EVALUATION, "answers differently in batches (batch)")
+@caught(EVALUATION, "answers differently in batches")
 class OtherBatch(Plugin):
     @hookimpl
     def score(self, node_info: NodeInfo) -> int:
@@ -319,7 +319,7 @@ class OtherBatch(Plugin):
         return np.zeros(len(rows), dtype=np.int64)
 
 
-@caught(EVALUATION, "answers differently from memory (memo)")
+@caught(EVALUATION, "answers differently from memory")
 class PromisesTooMuch(Plugin):
     reads = Reads.NODE
 
@@ -527,7 +527,7 @@ class AddsToTheModule(_Pure):
         return len(_OF_THE_MODULE) % 101
 
 
-@caught(WAYS, "KeptTheNodes answers differently in batches")
+@caught(WAYS, "KeptTheNodes answers differently from memory")
 class KeptTheNodes(_Pure):
     @hookimpl
     def score(self, node_info: NodeInfo) -> int:

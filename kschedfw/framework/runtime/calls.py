@@ -19,14 +19,12 @@ _SUCCESS = Status.success()
 
 
 class Evaluation(Enum):
-    """The ways to the same decisions, from the plainest to the fastest. All but the last are for comparison."""
+    """The two ways to the same decisions."""
 
     SCALAR = "scalar"
-    """Only `filter` and `score`, node by node."""
-    BATCH = "batch"
-    """`filter_batch` and `score_batch` where plugins have them."""
+    """Only `filter` and `score`, node by node: their plain meaning, for comparison."""
     MEMO = "memo"
-    """Like BATCH; answers are also kept where plugins promise that they hold (`reads`, `sign`)."""
+    """By plans: `filter_batch` and `score_batch` where plugins have them, answers kept where they hold."""
 
 
 def call(hook: str, function: Hook, *arguments: object) -> Status:

@@ -227,7 +227,7 @@ class Framework(BindingHooks, PlacementHooks):
     def refused_by_each_filter(
         self, state: CycleState, pod: Pod, nodes: NodeSelection
     ) -> Mapping[str, NodeCodes]:
-        """Return the nodes that each filter refuses, for explanations; see `SearchInOrder.refused_by_each`."""
+        """Return the nodes that each filter refuses, for explanations; see `Filters.refused_by_each`."""
         return self._planner.refused_by_each(state, pod, nodes)
 
     def add_nominated_pods(

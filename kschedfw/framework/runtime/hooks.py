@@ -117,6 +117,12 @@ class HookTable:
         }
         return table
 
+    def without(self, *hooks: str) -> HookTable:
+        """Return a table without any callable of these hooks."""
+        table = copy(self)
+        table._by_hook = {**self._by_hook, **dict.fromkeys(hooks, ())}
+        return table
+
     def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
         return self._by_hook[hook]
 

@@ -1,8 +1,9 @@
-"""Checks that the memo, batch forms and scalar forms give the same answers."""
+"""Checks that plans, batch forms and scalar forms give the same answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,12 +13,15 @@ from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 from kschedfw.testing.plugin_contract.world import World
 
-_REMEDIES = {
-    Evaluation.BATCH: (
+_BATCH: Final = "in batches"
+_PLAN: Final = "from memory"
+
+_REMEDIES: Final = {
+    _BATCH: (
         "filter_batch and score_batch must give, row by row, exactly what filter and score give; compare them on the "
         "nodes of the example, rounding included, or remove the batch form"
     ),
-    Evaluation.MEMO: (
+    _PLAN: (
         "`sign` must name everything of the pod that an answer depends on, and `reads` must cover everything else; add "
         "what is missing, or leave them out: then answers aren't kept. An `amounts_rule` must say exactly what the "
         "hooks do. The clock of the handle moves on between two questions: what the time makes of an answer belongs "
@@ -37,35 +41,33 @@ class EvaluationChecks(Subject):
     def test_every_evaluation_gives_the_same_answers_while_the_cluster_changes(self) -> None:
         def through_a_history(world: World) -> None:
             clock = FakeClock(self.start_time.timestamp())
-            frameworks = {
-                each: self._framework(snapshot=world.snapshot, clock=clock, evaluation=each)
-                for each in Evaluation
-            }
+            plain = self._framework(snapshot=world.snapshot, clock=clock)
+            planned = partial(
+                self._framework, snapshot=world.snapshot, clock=clock, evaluation=Evaluation.MEMO
+            )
+            others = {_BATCH: planned(registry=self._without_promises), _PLAN: planned()}
             for seconds in _STEPS:
-                first, *others = world.pending()
+                first, *more = world.pending()
                 # Pods come again, since an answer from memory needs an earlier question.
-                for pod in (first, first, *others, *others, first):
+                for pod in (first, first, *more, *more, first):
                     clock.advance(seconds)
                     rows = world.rows()
-                    expected = _answers(frameworks[Evaluation.SCALAR], pod, rows)
-                    for evaluation in (Evaluation.BATCH, Evaluation.MEMO):
-                        given = _answers(frameworks[evaluation], pod, rows)
+                    expected = _answers(plain, pod, rows)
+                    for way, framework in others.items():
+                        given = _answers(framework, pod, rows)
                         if given != expected:
-                            _differ(self._name, evaluation, given, expected)
+                            _differ(self._name, way, given, expected)
                 world.change()
 
         self._in_worlds(through_a_history)
 
 
-def _differ(
-    name: str, evaluation: Evaluation, given: Mapping[str, object], expected: Mapping[str, object]
-) -> None:
+def _differ(name: str, way: str, given: Mapping[str, object], expected: Mapping[str, object]) -> None:
     step = next(step for step in (*expected, *given) if given.get(step) != expected.get(step))
-    way = "in batches" if evaluation is Evaluation.BATCH else "from memory"
     violated(
-        f"{name} answers differently {way} ({evaluation.value}) than node by node (scalar): "
+        f"{name} answers differently {way} than node by node: "
         f"{step} is {given.get(step)!r}, but {expected.get(step)!r} node by node",
-        _REMEDIES[evaluation],
+        _REMEDIES[way],
     )
 
 

@@ -112,6 +112,21 @@ class Subject:
                 registry.register(plugin, replace=True)
         return registry
 
+    @cached_property
+    def _without_promises(self) -> Registry:
+        """The same plugins, but this one promises nothing, so that its batch forms are asked about every pod."""
+        plugin = self._registry.load(self._name)
+        nothing: dict[str, object] = {"reads": None, "pure": False, "amounts_rule": None}
+        nothing |= {name: lambda *_: None for name in ("domain_refusals", "domain_scores")}
+        registry = Registry()
+        for each in self.other_plugins:
+            if not isinstance(each, str):
+                registry.register(each, replace=True)
+        registry.register(
+            type(plugin.__name__, (plugin,), {"__module__": plugin.__module__, **nothing}), replace=True
+        )
+        return registry
+
     @property
     def _refusal(self) -> KschedfwError | None:
         """Return the error of making a framework with the plugin and its arguments; None without an error.
@@ -151,9 +166,10 @@ class Subject:
         clock: Clock | None = None,
         nominator: Nominator | None = None,
         evaluation: Evaluation = Evaluation.SCALAR,
+        registry: Registry | None = None,
     ) -> Framework:
         return Framework(
-            self._registry,
+            self._registry if registry is None else registry,
             self._profile(),
             Parts(
                 InMemoryCluster(self.objects) if cluster is None else cluster,

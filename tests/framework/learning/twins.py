@@ -83,7 +83,7 @@ class Twins:
         )
         self.sides = []
         for pure, evaluation in (
-            (True, random.choice([Evaluation.MEMO, Evaluation.MEMO, Evaluation.BATCH])),
+            (True, Evaluation.MEMO),
             (False, Evaluation.SCALAR),
         ):
             registry = Registry()

@@ -407,19 +407,18 @@ def test_every_evaluation_answers_as_the_scalar_one_through_a_whole_history(seed
             for each in characters[:3]
         ]
     parallelism = random.choice([1] * 9 + [3])
-    scalar, batch, memo, seldom = (
+    scalar, memo, seldom = (
         framework_of(world, characters, evaluation, parallelism)
-        for evaluation in (Evaluation.SCALAR, Evaluation.BATCH, Evaluation.MEMO, Evaluation.MEMO)
+        for evaluation in (Evaluation.SCALAR, Evaluation.MEMO, Evaluation.MEMO)
     )
     try:
         for cycle in range(24 if calm else 12):
             question = Question.any(world)
             expected = question.put_to(scalar)
-            assert question.put_to(batch) == expected
             assert question.put_to(memo) == expected
             if cycle % 3 == 0:
                 assert question.put_to(seldom) == expected
             world.change()
     finally:
-        for framework in (scalar, batch, memo, seldom):
+        for framework in (scalar, memo, seldom):
             framework.close()

@@ -585,8 +585,12 @@ class TestBatch:
 
     def test_a_code_without_refusal_is_an_error_or_a_pass_as_in_the_scalar_form(self) -> None:
         statuses = (Status.success(), Status.success(), Status.skip())
-        framework, _ = self.framework([0, 0], batch=answering(Verdicts(np.array([1, 2]), statuses)))
-        verdicts = verdicts_on(framework)
+        rack = plugin(
+            "Rack",
+            filter=lambda node_info: statuses[int(node_info.name[1:]) + 1],
+            filter_batch=answering(Verdicts(np.array([1, 2]), statuses)),
+        )
+        verdicts = verdicts_on(make_framework(rack, nodes=nodes("n0", "n1")))
         assert verdicts["n0"].is_success
         assert verdicts["error"].message == 'running "Rack" filter plugin: Skip'
 

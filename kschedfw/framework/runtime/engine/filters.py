@@ -1,22 +1,41 @@
-"""Calls of a profile's filters for single nodes, with and without their nominated pods."""
+"""The filters of a profile, asked about single nodes in their order: the meaning of their answers.
+
+Semantics: kube-scheduler `findNodesThatPassFilters` and `RunFilterPluginsWithNominatedPods`. A filter's answer counts
+only for nodes that all filters before it let pass, and a failure ends the search at its node. Nothing is kept. Plans
+give the same decisions, for all nodes at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import Final, NoReturn
+
+import attrs
+import numpy as np
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.handle import Handle
+from kschedfw.framework.metrics import Operation
+from kschedfw.framework.nodes.arrays import Codes
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.plugin import AmountsRule, AnyPlugin
 from kschedfw.framework.runtime.calls import call
-from kschedfw.framework.runtime.engine.plugins import FilterPlugin, PluginMemo
+from kschedfw.framework.runtime.engine.outcome import FilterOutcome
+from kschedfw.framework.runtime.engine.plugins import FilterPlugin, NotTogetherError, PluginMemo
+from kschedfw.framework.runtime.engine.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.runtime.hooks import HookTable
+from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.status import Code, Status
 
 _SUCCESS = Status.success()
+_NO_FAILURES: Final[Mapping[str, BaseException]] = {}
 _ABOUT_ROOM = frozenset((AmountsRule.LEAST_ALLOCATED, AmountsRule.MOST_ALLOCATED))
 """The rules of filters that refuse nodes with too little left, and for no other reason."""
 
@@ -33,10 +52,12 @@ class Filters:
         plugins: Mapping[str, AnyPlugin],
         handle: Handle,
         counts: Mapping[str, PluginMemo],
+        meter: Meter | None,
         *,
-        run_all: bool = False,
+        run_all: bool,
     ) -> None:
         self.run_all = run_all
+        self._meter = meter
         batch = dict(hooks["filter_batch"])
         self.plugins = tuple(
             FilterPlugin(plugins[name], name, hook, batch.get(name), counts[name])
@@ -59,6 +80,104 @@ class Filters:
             active = tuple(each for each in self.plugins if each.name not in skipped)
             self._active[skipped] = active
         return active
+
+    def search(
+        self,
+        state: CycleState,
+        pod: Pod,
+        codes: StatusCodes,
+        nodes: NodeSelection,
+        wanted: int,
+        failures: Mapping[str, BaseException] = _NO_FAILURES,
+    ) -> FilterOutcome:
+        """Filter the nodes in their order until one more than `wanted` have passed, or a plugin fails.
+
+        The first surplus node ends the search, as in kube-scheduler, so refusals up to there are known. `failures` of
+        batch forms, by plugin, count as answers of the plugin about every node.
+        """
+        filters = [
+            attrs.evolve(each, hook=partial(_raise, failures[each.name])) if each.name in failures else each
+            for each in self.active(state)
+        ]
+        answers = self.ask_in_order(filters, state, pod, nodes, wanted)
+        end, error = len(answers), None
+        if answers and not (answers[-1].is_success or answers[-1].is_rejected):
+            end, error = end - 1, answers[-1]
+        found = np.array([codes.code_of(status) for status in answers[:end]], dtype=np.int32)
+        passing = np.flatnonzero(found == PASS)
+        if len(passing) > wanted:
+            # The surplus node isn't part of the outcome; refusals before it are.
+            end -= 1
+            found, passing = found[:end], passing[:wanted]
+        feasible = nodes if len(passing) == len(nodes) else NodeSelection(nodes.table, nodes.rows[passing])
+        refused = NodeCodes.none(nodes.table)
+        if end > len(passing):
+            refused = NodeCodes(nodes.part(0, end), found, codes.statuses, count=end - len(passing))
+        return FilterOutcome(len(passing), end, feasible, refused, error)
+
+    def ask_in_order(
+        self,
+        filters: Sequence[FilterPlugin],
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeSelection,
+        wanted: int,
+        *,
+        alone: bool = False,
+    ) -> Sequence[Status]:
+        """Return the first refusal of each node, or success, until more than `wanted` pass or a plugin fails.
+
+        Nodes are asked about with and without their nominated pods, if they aren't to be looked at `alone`.
+        """
+        has_nominated = not (alone or self._handle.nominator.is_empty)
+        rows, infos = nodes.rows.tolist(), nodes.table.node_infos
+        passed = 0
+
+        def check(index: int) -> Status:
+            info = infos[rows[index]]
+            if has_nominated:
+                status = self.refusal_with_nominated_pods(filters, state, pod, info)
+                if not status.is_success:
+                    return status
+            if self.run_all:
+                return merged([each.ask(state, pod, info) for each in filters])
+            return first_refusal(filters, state, pod, info)
+
+        def is_enough(status: Status) -> bool:
+            nonlocal passed
+            # Called for one node at a time and in their order, whatever the threads do (`Parallelizer.map_until`), so
+            # a plain counter will do.
+            passed += status.is_success
+            return passed > wanted or not (status.is_success or status.is_rejected)
+
+        meter, parallelizer = self._meter, self._handle.parallelizer
+        working = nullcontext() if meter is None else meter.working(Operation.FILTER, parallelizer, len(rows))
+        with working:
+            return parallelizer.map_until(len(rows), check, is_enough)
+
+    def refused_by_each(
+        self, state: CycleState, pod: Pod, codes: StatusCodes, nodes: NodeSelection
+    ) -> dict[str, NodeCodes]:
+        """Return the nodes that each filter refuses, even after a refusal by another, by plugin.
+
+        Filters that refuse none are left out, and nominated pods aren't added to the nodes.
+        """
+        found: dict[str, NodeCodes] = {}
+        for each in self.active(state):
+            try:
+                verdicts = each.ask_together(state, pod, nodes.table, nodes.rows)
+            except NotTogetherError:
+                verdicts = None  # asked about single nodes, the plugin fails at some of them only
+            if verdicts is None:
+                its: Codes = np.array(
+                    [codes.code_of(each.ask(state, pod, info)) for info in nodes], dtype=np.int32
+                )
+            else:
+                its = codes.of_verdicts(verdicts, each.name)
+            refused = NodeCodes(nodes, np.where(its == ERROR, PASS, its), codes.statuses)
+            if refused.count:
+                found[each.name] = refused
+        return found
 
     def reading_pods(self, state: CycleState) -> tuple[FilterPlugin, ...]:
         """Return the active filters whose answer may change with the pods on the node."""
@@ -98,7 +217,7 @@ class Filters:
         With `run_all`, return the first error, or else all refusals in one status.
         """
         if self.run_all:
-            return merged(self.run_each(state, pod, node_info).values())
+            return merged(list(self.run_each(state, pod, node_info).values()))
         return first_refusal(self.active(state), state, pod, node_info)
 
     def run_each(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Status]:
@@ -176,6 +295,10 @@ class Filters:
             if not status.is_success:
                 return status.prefixed(f'running {operation} on PreFilter plugin "{name}"', name)
         return _SUCCESS
+
+
+def _raise(error: BaseException, *arguments: object) -> NoReturn:  # noqa: ARG001  # those of a filter
+    raise error
 
 
 def first_refusal(

@@ -23,10 +23,9 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.runtime.engine.columns import FEW_ROWS, UNKNOWN_CODE, UNKNOWN_SCORE, Column
-from kschedfw.framework.runtime.engine.plugins import ScoreError, check_range
+from kschedfw.framework.runtime.engine.plugins import NotTogetherError, ScoreError, check_range
 from kschedfw.framework.runtime.engine.status_codes import StatusCodes
-from kschedfw.framework.runtime.engine.steps import NotTogetherError, Step, is_plain
-from kschedfw.framework.runtime.hook_answers import as_verdicts
+from kschedfw.framework.runtime.engine.steps import Step, is_plain
 from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.status import Status
 
@@ -134,7 +133,7 @@ class Kept:
         if len(missing):
             try:
                 codes = self._asked(state, pod, table, missing)
-            except (*HOOK_FAILURES, NotTogetherError):
+            except HOOK_FAILURES:
                 self.filter_fails, self._refusals = True, None
                 raise
             column.values[missing] = codes
@@ -175,18 +174,13 @@ class Kept:
         assert each is not None
         if each.batch is not None and self._asks_together(rows, len(table)):
             rows.setflags(write=False)
-            answer = each.batch(state, pod, table, rows)
-            if answer is None and self.step.is_learned:
+            verdicts = each.ask_together(state, pod, table, rows)
+            if verdicts is None and self.step.is_learned:
                 raise NotTogetherError
-            if answer is not None:
-                verdicts = as_verdicts("filter_batch", answer, len(rows))
-                each.counts.rows_asked += len(rows)
+            if verdicts is not None:
                 if not all(map(is_plain, verdicts.statuses)):
                     raise NotTogetherError
-                codes: Codes = self._codes.translation(verdicts.statuses, each.name).codes.take(
-                    verdicts.codes
-                )
-                return codes
+                return self._codes.of_verdicts(verdicts, each.name)
         asked, infos = rows.tolist(), table.node_infos
         statuses: list[Status] = self._parallelizer.map(
             len(asked), lambda index: each.ask(state, pod, infos[asked[index]])

@@ -23,7 +23,7 @@ from kschedfw.framework.runtime.engine.filters import Filters
 from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.engine.passes import SmallCodes
 from kschedfw.framework.runtime.engine.plan import Plan
-from kschedfw.framework.runtime.engine.steps import NotTogetherError, is_plain
+from kschedfw.framework.runtime.engine.plugins import NotTogetherError
 
 _FEW: Final = 8
 
@@ -58,7 +58,7 @@ class NominatedRoom:
         `state` has what the pre_filters wrote.
 
         Raises:
-            NotTogetherError: a filter failed, or its refusal ends at a time.
+            NotTogetherError: a filter failed.
         """
         rows: IntArray | Sequence[int]
         if self._only_room_decides(plan, state, pod):
@@ -139,7 +139,7 @@ class NominatedRoom:
         filters, infos, rows = self._filters.reading_pods(state), nodes.table.node_infos, []
         for row, _ in self._crowded(pod, nodes):
             status = self._filters.refusal_with_nominated_pods(filters, state, pod, infos[row])
-            if not is_plain(status):
+            if not (status.is_success or status.is_rejected):
                 raise NotTogetherError
             if not status.is_success:
                 rows.append(row)

@@ -24,7 +24,7 @@ from kschedfw.framework.runtime.engine.kept import NOTHING, Kept, Prepared
 from kschedfw.framework.runtime.engine.passes import Weights
 from kschedfw.framework.runtime.engine.plugins import ScoreError, check_range
 from kschedfw.framework.runtime.engine.status_codes import PASS, StatusCodes
-from kschedfw.framework.runtime.engine.steps import NotTogetherError, Step
+from kschedfw.framework.runtime.engine.steps import Step
 from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.runtime.measuring import Meter
 
@@ -187,7 +187,7 @@ class Plan:
                 continue
             try:
                 codes = known.refusals(state, pod, table)
-            except (*HOOK_FAILURES, NotTogetherError):
+            except HOOK_FAILURES:
                 continue  # asked for every pod, it fails again
             if codes.any():
                 refusing.add(step.name)

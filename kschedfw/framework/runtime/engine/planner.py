@@ -19,14 +19,13 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import MAX_NODE_SCORE, PreFilterResult
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.engine.filters import Filters
-from kschedfw.framework.runtime.engine.in_order import SearchInOrder, is_few
 from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.framework.runtime.engine.plan import LARGEST_TOTAL, PLAN, KeptT, Plan
 from kschedfw.framework.runtime.engine.plans import Plans
-from kschedfw.framework.runtime.engine.plugins import PluginMemo, ScoreError
+from kschedfw.framework.runtime.engine.plugins import NotTogetherError, PluginMemo, ScoreError
 from kschedfw.framework.runtime.engine.pre_hooks import joined, run_pre_filters, run_pre_scores
 from kschedfw.framework.runtime.engine.scoring import Scoring
-from kschedfw.framework.runtime.engine.steps import NotTogetherError, steps_of
+from kschedfw.framework.runtime.engine.steps import steps_of
 from kschedfw.framework.runtime.engine.together import Together
 from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
 from kschedfw.framework.runtime.engine.turns import PlannedPod, may_take_members_alike
@@ -37,6 +36,8 @@ from kschedfw.framework.status import Code, Status
 _SUCCESS = Status.success()
 _ASKED_AGAIN: Final = 64
 """The answers of learned plugins are compared with their own for one in so many pods."""
+_FEWEST_TOGETHER: Final = 8
+"""Up to this number of nodes of a larger table, filters are called node by node: arrays cost more."""
 _NONE: frozenset[str] = frozenset()
 
 
@@ -53,13 +54,14 @@ class Planner:
         evaluation: Evaluation,
     ) -> None:
         """Make a planner with these hooks, which a meter measures."""
+        if evaluation is Evaluation.SCALAR:
+            plain = plain.without("filter_batch", "score_batch")
         hooks = plain if meter is None else meter.counted(plain)
         asked = dict.fromkeys(name for hook in ("filter", "score") for name, _ in hooks[hook])
         self.counts = counts = {name: PluginMemo.of(plugins[name]) for name in asked}
-        self.filters = Filters(hooks, plugins, handle, counts, run_all=profile.run_all_filters)
-        parallelizer, batch = handle.parallelizer, evaluation is not Evaluation.SCALAR
-        self._scoring = Scoring(hooks, plugins, profile, counts, parallelizer, meter, batch=batch)
-        self._in_order = SearchInOrder(self.filters, handle, meter, batch=batch)
+        self.filters = Filters(hooks, plugins, handle, counts, meter, run_all=profile.run_all_filters)
+        parallelizer = handle.parallelizer
+        self._scoring = Scoring(hooks, plugins, profile, counts, parallelizer, meter)
         self._handle = handle
         self._snapshot = handle.snapshot
         self._pre_filters, self._pre_scores = hooks["pre_filter"], hooks["pre_score"]
@@ -71,8 +73,8 @@ class Planner:
         timed = plain if meter is None else meter.timed(plain)
         filters, scoring = self.filters, self._scoring
         if timed is not hooks:
-            filters = Filters(timed, plugins, handle, counts)
-            scoring = Scoring(timed, plugins, profile, counts, parallelizer, meter, batch=batch)
+            filters = Filters(timed, plugins, handle, counts, meter, run_all=False)
+            scoring = Scoring(timed, plugins, profile, counts, parallelizer, meter)
         points = ("pre_filter", "filter", "pre_score", "score")
         names = dict.fromkeys(name for hook in points for name, _ in hooks[hook])
         self._plans = Plans(
@@ -90,7 +92,7 @@ class Planner:
             hooks.revision,
             keeps=self._is_planned,
         )
-        self._together = Together(self.filters, scoring, handle, self._in_order, meter)
+        self._together = Together(self.filters, scoring, handle)
         self._meter = meter
         self.decided_together = 0
 
@@ -115,12 +117,13 @@ class Planner:
         # The snapshot may have changed since the pre_filters ran, if that is how a framework is used.
         plan.prepare(pod, self._snapshot, self._pre_filters, self._pre_scores)
         started = 0.0 if meter is None else meter.now()
-        if self._is_planned and (nodes.start is not None or not is_few(nodes)):
+        if self._is_planned and not _is_few(nodes):
             try:
                 found = self._together.find(plan, state, pod, nodes, wanted)
-            except (*HOOK_FAILURES, NotTogetherError):
+            except HOOK_FAILURES as error:
                 # Asked about in order, the nodes tell what failed, and whether that is to be seen.
-                found = self._in_order.find(state, pod, self._plans.codes, nodes, wanted)
+                failures = error.failures if isinstance(error, NotTogetherError) else {}
+                found = self.filters.search(state, pod, self._plans.codes, nodes, wanted, failures)
             else:
                 self.decided_together += 1
                 if not self.decided_together % _ASKED_AGAIN:
@@ -132,7 +135,7 @@ class Planner:
                         others = joined(others, self._together.asked_last)
                     plan.tell(meter, MeasuredPoint.FILTER, others, found.processed)
         else:
-            found = self._in_order.find(state, pod, self._plans.codes, nodes, wanted)
+            found = self.filters.search(state, pod, self._plans.codes, nodes, wanted)
         if meter is not None:
             meter.ended(MeasuredPoint.FILTER, Code.SUCCESS if found.error is None else Code.ERROR, started)
         return found
@@ -165,7 +168,7 @@ class Planner:
         if self._is_planned and isinstance(nodes, NodeSelection):
             try:
                 answer = self._together.totals(state, pod, nodes), _SUCCESS
-            except (ScoreError, *HOOK_FAILURES, NotTogetherError) as error:
+            except HOOK_FAILURES as error:
                 failure = error
         if answer[0] is None:
             # Where several plugins fail, the first of them in the order of the profile is named.
@@ -205,8 +208,8 @@ class Planner:
     # Questions of others
 
     def refused_by_each(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> Mapping[str, NodeCodes]:
-        """Return the nodes that each filter refuses; see `SearchInOrder.refused_by_each`."""
-        return self._in_order.refused_by_each(state, pod, self._plans.codes, nodes)
+        """Return the nodes that each filter refuses; see `Filters.refused_by_each`."""
+        return self.filters.refused_by_each(state, pod, self._plans.codes, nodes)
 
     def kept_column(
         self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
@@ -246,7 +249,7 @@ class Planner:
             return None
         try:
             base = plan.base(state, pod, table)
-        except (*HOOK_FAILURES, NotTogetherError):
+        except HOOK_FAILURES:
             return None
         if self._plans.are_outdated:
             # More is known now of what hooks read, by which the members may have to be told apart.
@@ -260,3 +263,8 @@ class Planner:
         if not all(each.name in state.skip_score_plugins for each, _ in plan.scores_added):
             return None
         return PlannedPod(base, requests, state, skipped, state.skip_score_plugins)
+
+
+def _is_few(nodes: NodeSelection) -> bool:
+    """Return whether it is faster to ask about these nodes one by one."""
+    return nodes.start is None and len(nodes) <= _FEWEST_TOGETHER and len(nodes) < len(nodes.table)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
 
 import attrs
 import numpy as np
@@ -16,10 +16,11 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import PLANNED_HOOKS, AnyPlugin, Plugin, keeps_promise
-from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
-from kschedfw.framework.runtime.engine.status_codes import refusal
-from kschedfw.framework.runtime.hook_answers import as_integer, as_scores, as_status
+from kschedfw.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE, Verdicts
+from kschedfw.framework.runtime.engine.status_codes import are_same, refusal
+from kschedfw.framework.runtime.hook_answers import as_integer, as_scores, as_status, as_verdicts
 from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.status import PluginFailure, Status, text_of
 
@@ -79,6 +80,31 @@ class FilterPlugin:
     @names_rule.default
     def _names_rule(self) -> bool:
         return keeps_promise(self.plugin, "amounts_rule", PLANNED_HOOKS)
+
+    def ask_together(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray, known: Sequence[Status] = ()
+    ) -> Verdicts | None:
+        """Return the verdicts of the batch form on these nodes; None where there is no such form.
+
+        The verdicts aren't checked again if their statuses are `known` ones.
+
+        Raises:
+            NotTogetherError: the form fails.
+        """
+        if self.batch is None:
+            return None
+        try:
+            answer = self.batch(state, pod, table, rows)
+            if answer is None:
+                return None
+            # Most plugins have the same statuses every time, so that verdicts are checked once.
+            is_known = known and type(answer) is Verdicts and are_same(answer.statuses, known)
+            if not is_known or answer.codes.shape != rows.shape:
+                as_verdicts("filter_batch", answer, len(rows))
+        except HOOK_FAILURES as error:
+            raise NotTogetherError(self.name, error) from error
+        self.counts.rows_asked += len(rows)
+        return cast("Verdicts", answer)
 
     def ask(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
         """Return success, a refusal, or an ERROR; the last two name the plugin."""
@@ -168,6 +194,22 @@ class ScorePlugin:
         if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
             raise out_of_range(self.name, score)
         return self.weight * score
+
+
+class NotTogetherError(Exception):
+    """The exception for an answer that can't be combined for all nodes. Nodes have to be asked about in order.
+
+    If a batch form failed, `plugin` names its plugin, and `failure` is the exception.
+    """
+
+    def __init__(self, plugin: str = "", failure: BaseException | None = None) -> None:
+        super().__init__(plugin, failure)
+        self.plugin = plugin
+        self.failure = failure
+
+    @property
+    def failures(self) -> Mapping[str, BaseException]:
+        return {} if self.failure is None else {self.plugin: self.failure}
 
 
 class ScoreError(Exception):

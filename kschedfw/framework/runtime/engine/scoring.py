@@ -28,7 +28,7 @@ _SUCCESS = Status.success()
 
 
 class Scoring:
-    """The score plugins of a profile. With `batch` False, no batch forms are called."""
+    """The score plugins of a profile, asked about some nodes by their batch forms, or else node by node."""
 
     def __init__(
         self,
@@ -38,8 +38,6 @@ class Scoring:
         counts: Mapping[str, PluginMemo],
         parallelizer: Parallelizer,
         meter: Meter | None,
-        *,
-        batch: bool,
     ) -> None:
         batches, normalize = dict(hooks["score_batch"]), dict(hooks["normalize_score"])
         self.plugins = tuple(
@@ -47,7 +45,7 @@ class Scoring:
                 plugins[name],
                 name,
                 hook,
-                batches.get(name) if batch else None,
+                batches.get(name),
                 normalize.get(name),
                 profile.weight(name),
                 counts[name],

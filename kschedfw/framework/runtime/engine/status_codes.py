@@ -9,23 +9,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.api.records import frozen
 from kschedfw.framework.nodes.arrays import Codes
+from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
 
 PASS: Final = 0
 ERROR: Final = 1
 """The code of any ERROR. Errors are kept by node, since no two are equal."""
-
-
-@frozen(eq=False)
-class Translation:
-    """The statuses of a plugin's verdicts: as `given`, with the plugin's name, and the code of each."""
-
-    given: Sequence[Status]
-    statuses: Sequence[Status]
-    codes: Codes
-    has_error: bool
 
 
 class StatusCodes:
@@ -39,7 +29,8 @@ class StatusCodes:
         self.statuses: list[Status] = [Status.success(), Status.from_error("see the node")]
         self.timed: set[int] = set()
         self._codes: dict[Status, int] = {}
-        self._translations: dict[str, Translation] = {}
+        self._translations: dict[str, tuple[Sequence[Status], Codes]] = {}
+        """The statuses of each plugin's last verdicts, and their codes."""
 
     def __len__(self) -> int:
         return len(self.statuses)
@@ -62,17 +53,22 @@ class StatusCodes:
         """Return which of the codes, shape (k,), must not be kept."""
         return np.isin(codes, [ERROR, *self.timed]) if self.timed else codes == ERROR
 
-    def translation(self, statuses: tuple[Status, ...], plugin: str) -> Translation:
-        """Return the codes of the statuses of a plugin's verdicts; most plugins have the same statuses every time."""
+    def of_verdicts(self, verdicts: Verdicts, plugin: str) -> Codes:
+        """Return the codes of a plugin's verdicts; most plugins have the same statuses every time."""
+        statuses = verdicts.statuses
         known = self._translations.get(plugin)
-        # Plugins may put the same statuses into a new tuple; comparing statuses by value would take longer.
-        if known is None or len(known.given) != len(statuses) or not all(map(is_, known.given, statuses)):
+        if known is None or not are_same(known[0], statuses):
             named = [status if status.is_success else refusal(status, plugin) for status in statuses]
             # The first one is the success, by the contract of `Verdicts`.
-            codes = [PASS, *map(self.code_of, named[1:])]
-            array = np.array(codes, dtype=np.int32)
-            known = self._translations[plugin] = Translation(statuses, named, array, ERROR in codes)
-        return known
+            codes = np.array([PASS, *map(self.code_of, named[1:])], dtype=np.int32)
+            known = self._translations[plugin] = statuses, codes
+        return known[1].take(verdicts.codes)
+
+
+def are_same(statuses: Sequence[Status], others: Sequence[Status]) -> bool:
+    """Return whether both have the same objects."""
+    # Plugins may put the same statuses into a new tuple; comparing statuses by value would take longer.
+    return statuses is others or (len(statuses) == len(others) and all(map(is_, statuses, others)))
 
 
 def refusal(status: Status, plugin: str) -> Status:

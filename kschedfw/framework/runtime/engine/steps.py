@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from operator import is_
 from typing import Final, TypeAlias, cast
 
 import attrs
@@ -21,8 +20,8 @@ from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import IDLE, PLANNED_HOOKS, AmountsRule, AnyPlugin, Plugin, keeps_promise
 from kschedfw.framework.results import ByDomain, DomainScores, Verdicts
 from kschedfw.framework.runtime.engine.passes import SmallCodes
-from kschedfw.framework.runtime.engine.plugins import FilterPlugin, PluginMemo, ScorePlugin
-from kschedfw.framework.runtime.hook_answers import as_verdicts
+from kschedfw.framework.runtime.engine.plugins import FilterPlugin, NotTogetherError, PluginMemo, ScorePlugin
+from kschedfw.framework.runtime.engine.status_codes import are_same
 from kschedfw.framework.runtime.hooks import Hook, asked_method, hooks_of
 from kschedfw.framework.status import Status
 
@@ -34,10 +33,6 @@ _MOST_OF_NODES: Final = 4096
 _MOST_OF_PODS: Final = 4
 """Of k kinds of pods in turn, k nodes have changed when a kind comes again. If many have, to ask about all of them by
 the batch form is faster."""
-
-
-class NotTogetherError(Exception):
-    """The exception for an answer that can't be combined for all nodes. Nodes have to be asked about in order."""
 
 
 @define(eq=False)
@@ -67,10 +62,10 @@ class Step:
     _latest_of: Reads | None = None
     _refuses_by_domain: bool = attrs.field(init=False)
     _scores_by_domain: bool = attrs.field(init=False)
-    _plain: Sequence[Status] | None = None
-    """The statuses of the last verdicts, which were checked to be plain refusals."""
+    _checked: Sequence[Status] = ()
+    """The statuses of the last verdicts, which were checked: each is a success or a refusal."""
     _passing: npt.NDArray[np.bool_] | None = None
-    """Which of `_plain` are successes, if others than the first one are."""
+    """Which of `_checked` are successes, if others than the first one are."""
 
     @name.default
     def _name(self) -> str:
@@ -164,34 +159,29 @@ class Step:
         return found
 
     def verdicts(self, state: CycleState, pod: Pod, table: NodeTable) -> Verdicts | None:
-        """Return the filter's plain verdicts on all nodes; None if it can only be called node by node.
+        """Return the filter's verdicts on all nodes; None if it can only be called node by node.
 
-        Raises what the hooks raise, or NotTogetherError for a failure or a refusal that ends at a time.
+        Raises:
+            NotTogetherError: the filter fails, or fails for one of the nodes.
         """
-        each, count = self.filtering, len(table)
+        each = self.filtering
         assert each is not None
-        answer = None if each.batch is None else each.batch(state, pod, table, table.all_rows)
-        if answer is None:
-            return None
-        each.counts.rows_asked += count
-        # Identity: these are made once for each number of rows, and need no check.
-        if answer is Verdicts.passing(count):
-            return Verdicts.passing(count)
+        answer = each.ask_together(state, pod, table, table.all_rows, self._checked)
+        # Identity: passing verdicts are made once for each number of rows, and need no check.
+        if answer is None or answer is Verdicts.passing(len(table)):
+            return answer
         # Most plugins have the same statuses every time, so that they are checked once.
-        if type(answer) is not Verdicts or not _are_same(answer.statuses, self._plain):
-            as_verdicts("filter_batch", answer, count)
-            if not all(map(is_plain, answer.statuses)):
+        if not are_same(answer.statuses, self._checked):
+            if not all(status.is_success or status.is_rejected for status in answer.statuses):
                 raise NotTogetherError
-            self._plain = answer.statuses
+            self._checked = answer.statuses
             self._passing = None
             if any(status.is_success for status in answer.statuses[1:]):
                 self._passing = np.array([status.is_success for status in answer.statuses])
-        if answer.codes.shape != (count,):
-            raise NotTogetherError
         if self._passing is not None:
             # Another status of success than the first one lets a node pass, too.
             return Verdicts(np.where(self._passing[answer.codes], 0, answer.codes), answer.statuses)
-        return cast("Verdicts", answer)
+        return answer
 
     def domain_scores(self, state: CycleState, table: NodeTable) -> DomainScores | None:
         """Return the scores by domain; None where the hook must be asked about nodes."""
@@ -199,13 +189,6 @@ class Step:
         if found is not None and self.scoring is not None:
             self.scoring.counts.rows_asked += len(table)
         return found
-
-
-def _are_same(statuses: Sequence[Status], others: Sequence[Status] | None) -> bool:
-    # Plugins may put the same statuses into a new tuple; comparing statuses by value would take longer.
-    return others is not None and (
-        statuses is others or (len(statuses) == len(others) and all(map(is_, statuses, others)))
-    )
 
 
 def is_plain(status: Status) -> bool:

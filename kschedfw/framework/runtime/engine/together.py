@@ -11,7 +11,6 @@ The reasons of refused nodes are looked up only if somebody reads them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from typing import Final
 
 import numpy as np
@@ -21,13 +20,11 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.metrics import Operation
 from kschedfw.framework.nodes.arrays import Codes, FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.results import ByDomain, DomainScores, Normalizing, Verdicts
-from kschedfw.framework.runtime.engine.filters import Filters, first_refusal
-from kschedfw.framework.runtime.engine.in_order import SearchInOrder
+from kschedfw.framework.runtime.engine.filters import Filters
 from kschedfw.framework.runtime.engine.kept import Kept
 from kschedfw.framework.runtime.engine.kept_totals import KeptTotals, KeptTotalsOfPods, PassInput
 from kschedfw.framework.runtime.engine.nominated import NominatedRoom
@@ -35,12 +32,11 @@ from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.framework.runtime.engine.pass_in_use import PassInUse
 from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes
 from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
-from kschedfw.framework.runtime.engine.plugins import FilterPlugin, ScorePlugin, check_range
+from kschedfw.framework.runtime.engine.plugins import FilterPlugin, NotTogetherError, ScorePlugin, check_range
 from kschedfw.framework.runtime.engine.scoring import Scoring
 from kschedfw.framework.runtime.engine.status_codes import PASS
-from kschedfw.framework.runtime.engine.steps import NotTogetherError, Refusals, Step, small_codes
+from kschedfw.framework.runtime.engine.steps import Refusals, Step, small_codes
 from kschedfw.framework.runtime.engine.totals import RowTotals, Totals
-from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.status import Status
 
 _NOBODY: Final[Mapping[int, Status]] = {}
@@ -134,14 +130,10 @@ class _Run(FilterOutcome):
 class Together:
     """Filters and scores all nodes at once, by plans."""
 
-    def __init__(
-        self, filters: Filters, scoring: Scoring, handle: Handle, in_order: SearchInOrder, meter: Meter | None
-    ) -> None:
+    def __init__(self, filters: Filters, scoring: Scoring, handle: Handle) -> None:
         self._filters = filters
         self._scoring = scoring
         self._handle = handle
-        self._in_order = in_order
-        self._meter = meter
         self._nominated = NominatedRoom(filters, handle.nominator)
         self._kept = KeptTotalsOfPods()
         self._pass = PassInUse()
@@ -232,7 +224,7 @@ class Together:
             if kept.step.name not in skipped:
                 try:
                     refused = kept.refusals(state, pod, table) != PASS
-                except (*HOOK_FAILURES, NotTogetherError):
+                except HOOK_FAILURES:
                     plan.forget_failed()
                     raise
                 if refused.any():
@@ -245,32 +237,17 @@ class Together:
 
     def _count(self, run: _Run, last: Sequence[FilterPlugin], wanted: int) -> None:
         """Complete the outcome for some of the nodes, or after asking the filters in `last` node by node."""
-        pod = run.pod
-        rows, infos, state = run.nodes.rows, run.nodes.table.node_infos, run.state
+        rows = run.nodes.rows
         passing = np.flatnonzero(run.totals.take(rows) >= 0)
         end, error = len(rows), None
         if last:
-            asked, passed = rows[passing].tolist(), 0
-
-            def check(index: int) -> Status:
-                return first_refusal(last, state, pod, infos[asked[index]])
-
-            def is_enough(status: Status) -> bool:
-                nonlocal passed
-                passed += status.is_success
-                return passed > wanted or not (status.is_success or status.is_rejected)
-
-            meter, parallelizer = self._meter, self._handle.parallelizer
-            working = (
-                nullcontext()
-                if meter is None
-                else meter.working(Operation.FILTER, parallelizer, len(passing))
-            )
-            with working:
-                answers = parallelizer.map_until(len(passing), check, is_enough)
+            asked = NodeSelection(run.nodes.table, rows[passing])
+            answers = self._filters.ask_in_order(last, run.state, run.pod, asked, wanted, alone=True)
             run.asked_last = last
             run.said = {
-                row: status for row, status in zip(asked, answers, strict=False) if not status.is_success
+                row: status
+                for row, status in zip(asked.rows.tolist(), answers, strict=False)
+                if not status.is_success
             }
             if answers and not (answers[-1].is_success or answers[-1].is_rejected):
                 end, error = int(passing[len(answers) - 1]), answers[-1]
@@ -295,11 +272,11 @@ class Together:
         run.check_current()
         try:
             found = self._first_refusals(run)
-        except (*HOOK_FAILURES, NotTogetherError):
+        except HOOK_FAILURES:
             found = None
         # A plugin that breaks a promise gives different answers in different ways. What it says in order counts.
         if found is None or found.count != np.count_nonzero(found.codes):
-            in_order = self._in_order.find(run.state, run.pod, run.plan.codes, run.nodes, run.count)
+            in_order = self._filters.search(run.state, run.pod, run.plan.codes, run.nodes, run.count)
             return in_order.refused
         return found
 
@@ -344,8 +321,7 @@ class Together:
             return found
         if verdicts is Verdicts.passing(len(table)):
             return None
-        found = codes.translation(verdicts.statuses, step.name).codes.take(verdicts.codes)
-        return found
+        return codes.of_verdicts(verdicts, step.name)
 
     def _add_nominated(self, run: _Run, found: Codes) -> None:
         """Replace the codes of nodes that refuse the pod because of the pods that are nominated to them."""

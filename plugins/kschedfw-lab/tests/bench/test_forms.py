@@ -21,16 +21,15 @@ from kschedfw_lab.bench.forms import (
 )
 from kschedfw_lab.bench.measure import measure
 from kschedfw_lab.bench.memo import PluginUse
-from kschedfw_lab.bench.stage import Case, PluginForm
+from kschedfw_lab.bench.stage import Case, Form, PluginForm
 
 from kschedfw import NodeInfo, Plugin, Registry, hookimpl
 from kschedfw.cli.enabled import changed_default_profile
 from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.runtime.calls import Evaluation
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_little_garbage")]
 
-SCALAR, BATCH, MEMO = Evaluation.SCALAR, Evaluation.BATCH, Evaluation.MEMO
+SCALAR, BATCH, MEMO = Form.SCALAR, Form.BATCH, Form.MEMO
 
 times = st.lists(st.floats(1e-6, 1.0), min_size=4, max_size=6)
 
@@ -42,8 +41,8 @@ def with_open() -> tuple[Case, Registry]:
 
 
 class TestForms:
-    @pytest.mark.parametrize("form", Evaluation)
-    def test_the_plugin_alone_has_the_form(self, form: Evaluation) -> None:
+    @pytest.mark.parametrize("form", Form)
+    def test_the_plugin_alone_has_the_form(self, form: Form) -> None:
         planned, registry = with_open()
 
         def uses(each: Case) -> dict[str, PluginUse]:
@@ -64,7 +63,7 @@ class TestForms:
             (MEMO, "Silent has no form memo: it doesn't say what it `reads`"),
         ],
     )
-    def test_a_form_that_is_not_there(self, form: Evaluation, says: str) -> None:
+    def test_a_form_that_is_not_there(self, form: Form, says: str) -> None:
         with pytest.raises(FormError) as caught:
             in_form(Silent, form)
         assert str(caught.value) == says
@@ -133,7 +132,7 @@ class Flighty(Plugin):
         return 100 - rows % 100
 
 
-def compared(plugin: str, forms: Sequence[Evaluation], workload: str = "basic") -> FormsComparison:
+def compared(plugin: str, forms: Sequence[Form], workload: str = "basic") -> FormsComparison:
     registry = Registry()
     registry.register(Open)
     registry.register(Flighty)
@@ -157,7 +156,7 @@ class TestWhatWasAsked:
         assert memo.asked < 5
 
     @pytest.mark.parametrize("forms", [[SCALAR], [SCALAR, MEMO], [MEMO]])
-    def test_a_plugin_whose_business_the_pods_are_not(self, forms: list[Evaluation]) -> None:
+    def test_a_plugin_whose_business_the_pods_are_not(self, forms: list[Form]) -> None:
         found = compared("NodePorts", forms)
         assert not found.was_asked
         assert all(found.cost(each) is None for each in found.runs)

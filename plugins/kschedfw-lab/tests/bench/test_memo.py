@@ -88,8 +88,7 @@ def test_they_are_listened_to_in_a_run_of_its_own() -> None:
     for part in Part:
         silent = used(Silent, Open, part=part)["Silent"]
         assert (silent.rows_asked, silent.repeated) == (PODS * NODES, 1.0)
-    for evaluation in (Evaluation.SCALAR, Evaluation.BATCH):
-        assert used(Silent, Open, evaluation=evaluation)["Silent"].repeated is None
+    assert used(Silent, Open, evaluation=Evaluation.SCALAR)["Silent"].repeated is None
 
 
 def test_one_that_promises_all_is_hardly_asked() -> None:
@@ -100,8 +99,7 @@ def test_one_that_promises_all_is_hardly_asked() -> None:
 
 
 def test_without_the_memo_it_is_asked_like_any_other() -> None:
-    for evaluation in (Evaluation.SCALAR, Evaluation.BATCH):
-        assert used(Open, evaluation=evaluation)["Open"].rows_per_attempt == NODES
+    assert used(Open, evaluation=Evaluation.SCALAR)["Open"].rows_per_attempt == NODES
 
 
 def test_pods_without_signature_are_told() -> None:

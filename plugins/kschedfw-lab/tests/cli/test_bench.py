@@ -21,7 +21,7 @@ from kschedfw_lab.bench.measure import measure
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.report import BenchReport, Machine
 from kschedfw_lab.bench.results import Measurement
-from kschedfw_lab.bench.stage import Case
+from kschedfw_lab.bench.stage import Case, Form
 from kschedfw_lab.bench.tidy import FACTORS, keep
 from kschedfw_lab.bench.workloads import DISTINCT_WORKLOADS
 from kschedfw_lab.bench.yardstick import KUBE_SCHEDULER
@@ -518,7 +518,7 @@ class TestResults:
         assert all("bytes_each" in each.metrics for each in runs)
 
     def test_so_is_each_repeat_of_a_form(self, tmp_path: Path) -> None:
-        runs = (FormRuns(None, (0.1, 0.2)), FormRuns(Evaluation.SCALAR, (0.3, 0.4), asked=7.0))
+        runs = (FormRuns(None, (0.1, 0.2)), FormRuns(Form.SCALAR, (0.3, 0.4), asked=7.0))
         forms = FormsComparison("ImageLocality", "basic", 100, 10, 5, runs)
         report = BenchReport(Machine.this(), default_profile(), Evaluation.MEMO, forms=forms)
         with kept(tmp_path, FACTORS) as keeper:

@@ -93,10 +93,9 @@ class TestSharing:
         assert not large.computed
         assert small_again is small
 
-    @pytest.mark.parametrize("evaluation", [Evaluation.SCALAR, Evaluation.BATCH])
-    def test_other_evaluations_keep_and_compute_nothing(self, evaluation: Evaluation) -> None:
+    def test_the_scalar_evaluation_keeps_and_computes_nothing(self) -> None:
         framework = make_framework(
-            signing(), NodeResourcesFit, snapshot=snapshot_of(3), evaluation=evaluation
+            signing(), NodeResourcesFit, snapshot=snapshot_of(3), evaluation=Evaluation.SCALAR
         )
         plan = plan_of(framework, of_kind("a"))
         assert not plan.kept

@@ -8,10 +8,10 @@ from statistics import median
 
 import attrs
 
-from kschedfw import AnyPlugin, Evaluation, KschedfwError, Profile, Registry
+from kschedfw import AnyPlugin, KschedfwError, Profile, Registry
 from kschedfw_lab.bench.derived_registry import DerivedRegistry
 from kschedfw_lab.bench.results import Measurement
-from kschedfw_lab.bench.stage import Case, PluginForm
+from kschedfw_lab.bench.stage import Case, Form, PluginForm
 from kschedfw_lab.bench.workloads import find_workload
 
 REPEATS = 5
@@ -34,7 +34,7 @@ def with_form(registry: Registry, form: PluginForm) -> Registry:
     )
 
 
-def in_form(plugin: type[AnyPlugin], form: Evaluation) -> type[AnyPlugin]:
+def in_form(plugin: type[AnyPlugin], form: Form) -> type[AnyPlugin]:
     """Return the plugin without the forms that would be preferred to `form`.
 
     Raises:
@@ -43,16 +43,16 @@ def in_form(plugin: type[AnyPlugin], form: Evaluation) -> type[AnyPlugin]:
     batch = [hook for hook in _BATCH_HOOKS if getattr(plugin, hook, None) is not None]
     without: dict[str, object] = {}
     match form:
-        case Evaluation.MEMO:
+        case Form.MEMO:
             if plugin.reads is None and not plugin.pure:
                 raise FormError(f"{plugin.name} has no form memo: it doesn't say what it `reads`")
             return plugin
-        case Evaluation.BATCH:
+        case Form.BATCH:
             if not batch and not plugin.pure:
                 raise FormError(f"{plugin.name} has no form batch: neither filter_batch nor score_batch")
             # Of a pure plugin the batch forms are learned. Without its other hooks no answers are kept by signature.
             without = {"reads": None, "pure": ("filter", "score") if plugin.pure else False}
-        case Evaluation.SCALAR:
+        case Form.SCALAR:
             # None as the hook: the framework then finds no batch form.
             without = {"reads": None, "pure": False, **dict.fromkeys(batch)}
     return type(plugin.__name__, (plugin,), {"__module__": plugin.__module__, **without})
@@ -76,7 +76,7 @@ class FormRuns:
     the memo, that may have been before the measurement.
     """
 
-    form: Evaluation | None
+    form: Form | None
     seconds: Sequence[float] = ()
     asked: float = 0.0
     was_asked: bool = False
@@ -122,7 +122,7 @@ class FormsComparison:
         """
         forms = [each for each in self.runs if each.form is not None]
         by_form = {each.form: each.was_asked for each in forms}
-        fresh = [asked for form, asked in by_form.items() if form is not Evaluation.MEMO]
+        fresh = [asked for form, asked in by_form.items() if form is not Form.MEMO]
         return any(fresh or by_form.values())
 
     @property
@@ -195,7 +195,7 @@ class FormsComparison:
         }
 
 
-def form_cases(case: Case, plugin: str, forms: Sequence[Evaluation], repeats: int) -> Iterator[Case]:
+def form_cases(case: Case, plugin: str, forms: Sequence[Form], repeats: int) -> Iterator[Case]:
     """Yield the cases to measure, in turns.
 
     Every second turn is in reverse order, so that no form always comes first.
@@ -210,7 +210,7 @@ def comparison(
     case: Case, plugin: str, measured: Sequence[tuple[Case, Measurement]]
 ) -> FormsComparison | None:
     """Return the comparison of all complete turns; None if there are none."""
-    by_form: dict[Evaluation | None, list[Measurement]] = {}
+    by_form: dict[Form | None, list[Measurement]] = {}
     for each, measurement in measured:
         by_form.setdefault(None if each.form is None else each.form.form, []).append(measurement)
     turns = min(map(len, by_form.values()), default=0)
@@ -226,10 +226,10 @@ def comparison(
     )
 
 
-def _form_runs(form: Evaluation | None, plugin: str, runs: Sequence[Measurement]) -> FormRuns:
+def _form_runs(form: Form | None, plugin: str, runs: Sequence[Measurement]) -> FormRuns:
     uses = [use for run in runs for use in run.plugins if use.plugin == plugin]
     attempts = sum(use.attempts for use in uses)
-    before = form is Evaluation.MEMO  # The memo may still hold answers from before the measurement.
+    before = form is Form.MEMO  # The memo may still hold answers from before the measurement.
     return FormRuns(
         form,
         tuple(run.seconds_per_pod for run in runs),

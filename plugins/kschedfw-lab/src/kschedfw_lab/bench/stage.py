@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -45,12 +46,23 @@ DEFAULT_TIME_LIMIT = 30.0
 """The default time limit, in seconds of attempts."""
 
 
+class Form(Enum):
+    """The forms in which a plugin may answer."""
+
+    SCALAR = "scalar"
+    """Node by node."""
+    BATCH = "batch"
+    """By its batch forms, for every pod."""
+    MEMO = "memo"
+    """As it is: by batch forms, and by answers that are kept."""
+
+
 @attrs.frozen
 class PluginForm:
     """A plugin and the form in which it is called. Other plugins keep their forms."""
 
     plugin: str
-    form: Evaluation
+    form: Form
 
 
 @attrs.frozen

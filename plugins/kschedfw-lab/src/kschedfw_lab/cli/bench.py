@@ -43,7 +43,7 @@ from kschedfw_lab.bench.openb import NAME as OPENB
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.report import BenchReport, Machine
 from kschedfw_lab.bench.results import Measurement, Part
-from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Case
+from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Case, Form
 from kschedfw_lab.bench.tidy import FACTORS, keep
 from kschedfw_lab.bench.workloads import DISTINCT_WORKLOADS, WORKLOADS, find_workload
 from kschedfw_lab.cli.bench_output import print_bench_report
@@ -184,8 +184,7 @@ def bench(
         Evaluation,
         typer.Option(
             help=(
-                "How plugins are called: node by node, by batch forms, or with memoised answers, too. The "
-                "decisions are the same."
+                "How plugins are called: node by node, or by plans with kept answers. The decisions are the same."
             )
         ),
     ] = Evaluation.MEMO,
@@ -354,22 +353,22 @@ def _profile_of(
     return anonymous, percentage
 
 
-def _forms(text: str, enable: Sequence[str]) -> tuple[str, list[Evaluation]]:
+def _forms(text: str, enable: Sequence[str]) -> tuple[str, list[Form]]:
     """Return the plugin and its forms to compare. Raise an error unless it has all of them."""
     names = list(dict.fromkeys(text.split(",")))
-    known = [each.value for each in Evaluation]
+    known = [each.value for each in Form]
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"--forms {text}: there is no form {unknown[0]!r}; there are {', '.join(known)}")
     if len(enable) != 1:
         raise UsageError("--forms goes with one --enable, which says whose forms")
-    plugin, forms = enabled_plugin("--enable", enable[0]).name, [Evaluation(name) for name in names]
+    plugin, forms = enabled_plugin("--enable", enable[0]).name, [Form(name) for name in names]
     for form in forms:
         in_form(Registry().load(plugin), form)
     return plugin, forms
 
 
 def _compare_forms(
-    case: Case, plugin: str, forms: Sequence[Evaluation], repeats: int, bar: Bar
+    case: Case, plugin: str, forms: Sequence[Form], repeats: int, bar: Bar
 ) -> Iterator[FormsComparison | None]:
     """Yield the comparison so far after each measurement."""
     runs = list(form_cases(case, plugin, forms, repeats))
