@@ -3,7 +3,7 @@
 It finds what a Framework refuses at run time: a hook that doesn't exist or isn't marked, an argument that the
 hook doesn't have or that has another type, a result of another type, `async def`, a missing `self`, an option
 of pluggy's that has no effect. The methods `evidence` and `sign` are checked in classes that have a hook. Types
-are compared by mypy's rules. All errors have the code `kschedfw`.
+are compared by mypy's rules. All errors have the code `kschedfw`, by which a module can be left out of the check.
 """
 
 from __future__ import annotations
