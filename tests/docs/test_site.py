@@ -1,4 +1,8 @@
-"""The site is built without a warning; no page is left out, no link leads nowhere, every public name has an entry."""
+"""The site is built without a warning; no page is left out, no link leads nowhere, every public name has an entry.
+
+Sphinx reads for half a minute. CI does so for each change, beside the other tests; links and their sections are
+followed in test_links.py, too.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ import pytest
 
 from kschedfw.testing.waiting import PATIENCE
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.nightly, pytest.mark.slow, pytest.mark.long]
 
 DOCS = Path(__file__).parents[2] / "docs"
 PUBLIC_MODULES = set(

@@ -41,14 +41,14 @@ from tests.framework.support import PluginClass, answering, nodes, plugin
 
 REGISTRY: Final = Registry()
 GPU, NIC = "nvidia.com/gpu", "example.com/nic"
-FORMS = ("numpy", "compiled")
+NUMPY, COMPILED = "numpy", "compiled"
 
 
 def use(form: str, monkeypatch: pytest.MonkeyPatch) -> Pass:
     """Let plans be run with this form of the pass."""
-    if form == "compiled":
+    if form == COMPILED:
         pytest.importorskip("numba", reason="needs the extra fast")
-    made = pass_in_use.compiled_pass() if form == "compiled" else pass_in_use.with_numpy()
+    made = pass_in_use.compiled_pass() if form == COMPILED else pass_in_use.with_numpy()
     assert made is not None
     monkeypatch.setattr(pass_in_use.PassInUse, "for_nodes", lambda _self, _nodes: made)
     return made

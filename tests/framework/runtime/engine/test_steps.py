@@ -45,7 +45,7 @@ from kschedfw.framework.results import DomainScores, Normalizing
 from kschedfw.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.testing.properties import examples
-from tests.framework.runtime.engine.support import FORMS, decision, use
+from tests.framework.runtime.engine.support import COMPILED, NUMPY, decision, use
 from tests.framework.support import PluginClass, plugin
 
 pytestmark = pytest.mark.slow
@@ -330,7 +330,7 @@ class Search:
         return cls(world.pod(), start, count if whole else world.random.randint(1, count))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [NUMPY, COMPILED])
 @pytest.mark.parametrize("kind", Kind)
 @settings(max_examples=examples(60))
 @given(st.integers(0, 2**32 - 1))

@@ -67,9 +67,10 @@ from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.scheduler import FirstByNameSelector, HostSelector
 from kschedfw.testing import strategies
 from tests.framework.runtime.engine.support import (
-    FORMS,
+    COMPILED,
     GPU,
     NIC,
+    NUMPY,
     RELATED,
     House,
     decision,
@@ -96,9 +97,11 @@ EXTENDED = st.fixed_dictionaries(
 )
 
 
-@pytest.fixture(autouse=True, params=FORMS)
+# The plans are the same whatever runs them: test_pass.py compares the two forms of each loop with the plugins, and
+# test_steps.py steps of all kinds in both.
+@pytest.fixture(autouse=True, params=[COMPILED, pytest.param(NUMPY, marks=pytest.mark.nightly)])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Pass:
-    """The form of the pass that plans are run with; every test is about both."""
+    """The form of the pass that plans are run with."""
     return use(request.param, monkeypatch)
 
 
