@@ -21,7 +21,9 @@ class StateKeyError(KschedfwError, KeyError):
 class Clonable(Protocol):
     """State that can copy itself. State that hooks change after its write (add/remove pod) must be Clonable."""
 
-    def clone(self) -> object: ...
+    def clone(self) -> object:
+        """Return a copy that hooks may change."""
+        ...
 
 
 class StateKey(Generic[T]):
