@@ -75,6 +75,8 @@ def test_it_passes_its_linters_and_type_checks(projects: dict[str, Path], kinds:
             assert code == 0, f"{kind}: {name}: {output}"
 
 
+# The tutorial begins with such a project, installs it and runs its tests: tests/docs/test_tutorial.py does so.
+@pytest.mark.nightly
 def test_its_tests_pass_its_plugin_is_listed_and_simulates_and_its_command_is_in_the_help(
     projects: dict[str, Path], tmp_path: Path
 ) -> None:

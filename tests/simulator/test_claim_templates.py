@@ -123,7 +123,7 @@ def decisions(manifests: list[Manifest]) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=examples(100, usual=40))
+@settings(max_examples=examples(150, usual=20))
 @given(clusters(), st.integers(1, 3), st.sampled_from([*sorted(_CLASSES), "missing"]))
 def test_the_pods_of_a_stateful_set_are_decided_on_as_if_written_out(
     cluster: list[Manifest], replicas: int, storage_class: str

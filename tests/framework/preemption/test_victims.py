@@ -404,7 +404,7 @@ def sized(name: str, amounts: tuple[int, int, int], priority: int, on: str = "")
     st.integers(0, 2),
     st.booleans(),
 )
-@settings(max_examples=examples(500, usual=150))
+@settings(max_examples=examples(500, usual=75))
 def test_where_only_room_decides_the_amounts_give_the_same_victims_as_the_filters(
     running: list[tuple[tuple[int, int, int], int]],
     wanted: tuple[int, int, int],

@@ -69,8 +69,10 @@ TestSchedulerMachine.settings = settings(max_examples=examples(30), stateful_ste
 @pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(SEEDS[start::4], id=f"from-{SEEDS[start]}", marks=[pytest.mark.nightly] if start else ())
-        for start in range(4)
+        pytest.param(
+            SEEDS[start::10], id=f"from-{SEEDS[start]}", marks=[pytest.mark.nightly] if start else ()
+        )
+        for start in range(10)
     ],
 )
 def test_many_steps(seeds: tuple[int, ...]) -> None:
@@ -83,10 +85,10 @@ def test_many_steps(seeds: tuple[int, ...]) -> None:
         seen["bound"] += len(world.cluster.bound)
         seen["attempts"] += sum(world.journal.attempts.values())
         seen["preemptions"] += len(world.journal.victims)
-    assert seen["bound"] >= 100
-    assert seen["attempts"] >= 500
-    assert seen["preemptions"] >= 10
-    assert seen["FailedScheduling"] >= 200
+    assert seen["bound"] >= 40
+    assert seen["attempts"] >= 200
+    assert seen["preemptions"] >= 4
+    assert seen["FailedScheduling"] >= 80
 
 
 @pytest.mark.parametrize("complete_hints", [False, True])

@@ -30,6 +30,7 @@ from kschedfw import (
 )
 from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.queue.stillness import flushes_before
+from kschedfw.testing.properties import examples
 
 REGISTRY = Registry()
 START = 1_000_000.3
@@ -195,7 +196,7 @@ def _state(cluster: InMemoryCluster, scheduler: Scheduler) -> Any:
 
 @pytest.mark.slow
 @given(events())
-@settings(max_examples=40)
+@settings(max_examples=examples(300, usual=16))
 def test_pods_are_as_if_they_had_been_tried_at_each_timeout(coming: list[Event]) -> None:
     still, few = history(coming, default_profile(), REGISTRY, retries=False)
     retried, many = history(coming, default_profile(), REGISTRY, retries=True)
@@ -241,7 +242,7 @@ def test_pod_of_a_plugin_that_reads_the_clock_is_tried_at_each_timeout(reads_the
 
 @pytest.mark.slow
 @given(events(), st.sampled_from(["500m", "64"]))
-@settings(max_examples=15)
+@settings(max_examples=examples(100, usual=8))
 def test_pods_beside_one_that_waits_for_a_time_are_as_if_tried_at_each_timeout(
     coming: list[Event], cpu: str
 ) -> None:

@@ -15,7 +15,7 @@ from kschedfw_kubernetes.http.answers import Answer, MalformedAnswerError
 
 from kschedfw.testing.properties import examples
 
-MANY = settings(max_examples=examples(2000, usual=200))
+MANY = settings(max_examples=examples(2000, usual=100))
 
 
 class Pieces:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kschedfw_lab import ResultsError, read_results, read_series
 
 from kschedfw.cli.app import run
+from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import damaged
 
 HUGE = 10**400
@@ -58,7 +59,7 @@ def with_value(rows: Sequence[dict[str, Any]], column: str, value: object) -> li
 
 
 @given(st.sampled_from(WRITERS), damaged(RUNS), damaged(SERIES))
-@settings(max_examples=60)
+@settings(max_examples=examples(500, usual=30))
 def test_damaged_results_are_read_or_refused_with_the_name_of_the_file(
     writer: tuple[str, Callable[[Path, Sequence[Any]], None]], rows: Sequence[Any], series: Sequence[Any]
 ) -> None:
