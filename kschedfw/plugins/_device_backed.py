@@ -20,7 +20,7 @@ from kschedfw import (
     Resource,
 )
 from kschedfw.framework.devices import DeviceAmounts
-from kschedfw.plugins._resources import Plan, ScoredResource, amount_columns
+from kschedfw.plugins._resources import Plan, ScoredResource, Usage, amount_columns
 
 
 class DeviceBacked:
@@ -77,3 +77,15 @@ class DeviceBacked:
     def _amounts(self) -> DeviceAmounts:
         # Read once for a pod, so that all nodes are compared by the same usage.
         return self._devices.amounts()
+
+
+def usages_on(plan: Plan, backed: DeviceBacked | None, info: NodeInfo) -> Sequence[Usage]:
+    """Return the usage of each resource of the plan on one node; devices count where they back a resource."""
+    return [
+        Usage(
+            *(resource.on_node(info) if backed is None else backed.on_node(resource, info)),
+            request,
+            resource.weight,
+        )
+        for resource, request in plan
+    ]

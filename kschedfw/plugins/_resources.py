@@ -1,22 +1,19 @@
-"""Helpers of the plugins that score resource usage: amounts on nodes, requests of pods, compiled scores.
+"""The amounts that scores of resource usage are made of: what nodes have, what their pods use, what a pod requests.
 
-Nodes are read one by one (`NodeInfo`) or many at once (`NodeTable`).
+A score is one function of `Usage`s, for a single node (of ints) and for the columns of many (of arrays) alike.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from operator import attrgetter
-from typing import Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import attrs
 import numpy as np
 
 from kschedfw import MAX_NODE_SCORE, FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PodRequests, is_huge_pages
-from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray
 
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)
@@ -24,13 +21,6 @@ _NON_ZERO = (CPU, MEMORY)
 
 # The sum of two such amounts, times 100, still fits int64.
 _LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
-
-
-_FEWEST_COMPILED = 256
-"""The least number of nodes for which loading the compiled loops pays."""
-_ROWS_BEFORE_LOADING = 20_000_000
-"""The number of nodes that are scored before Numba is loaded for the compiled loops. NumPy takes half a second for so
-many, as loading does. A what-if question about a thousand nodes scores fewer."""
 
 
 @attrs.frozen
@@ -128,20 +118,6 @@ class ScoredResource:
             return nodes.take(nodes.allocatable[:, nodes.columns[self.name]], rows), nodes.take(used, rows)
         return amount_columns(nodes, rows, self.name)
 
-    def float_columns(self, nodes: NodeTable, rows: IntArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the amounts of `columns` in float64; None if no node has the resource, or amounts may be inexact."""
-        if not 0 < nodes.largest(self.name) <= LARGEST_EXACT:
-            return None
-        column = nodes.columns[self.name]
-        allocatable = nodes.allocatable_floats[:, column]
-        if self.non_zero and self.name in _NON_ZERO:
-            used = nodes.non_zero_floats[:, _NON_ZERO.index(self.name)]
-        else:
-            used = nodes.requested_floats[:, column]
-        if rows is nodes.all_rows:
-            return allocatable, used
-        return nodes.take(allocatable, rows), nodes.take(used, rows)
-
 
 Plan = Sequence[tuple[ScoredResource, int]]
 """The resources that count for a pod, each with the pod's request."""
@@ -178,91 +154,29 @@ class ScoredResources:
         ]
 
 
-def plan_columns(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[tuple[IntArray, IntArray]] | None:
-    """Return the `columns` of each resource of the plan; None if amounts are too large for batch arithmetic."""
+Amounts: TypeAlias = Any
+"""The amounts of one node, an int, or of k nodes, an array of shape (k,). Formulas with `+ - * // < >` take both."""
+
+
+class Usage(NamedTuple):
+    """One resource: what there is, what pods have of it, what the pod requests, and the weight of its share."""
+
+    allocatable: Amounts
+    used: Amounts
+    request: int
+    weight: int
+
+
+def usages_in(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[Usage]:
+    """Return the usage of each resource of the plan on these nodes."""
+    usages = []
     for resource, request in plan:
+        allocatable, used = resource.columns(nodes, rows)
         if not 0 <= request <= _LARGEST_AMOUNT or nodes.largest(resource.name) > _LARGEST_AMOUNT:
-            return None
-    return [resource.columns(nodes, rows) for resource, _ in plan]
-
-
-def rows_to_score(nodes: NodeTable, rows: IntArray) -> IntArray:
-    """Return the rows to compute scores for when `rows` are wanted: all rows if most are wanted.
-
-    Omitting a few rows from each column takes longer than omitting them from the scores.
-    """
-    everything = nodes.all_rows
-    is_cheap = rows is everything or nodes.is_range(rows) or 2 * len(rows) < len(nodes)
-    return rows if is_cheap else everything
-
-
-class ScoreOfTwo(Protocol):
-    """A function that scores k nodes by two resources. A resource that a node hasn't got doesn't count there."""
-
-    def __call__(
-        self,
-        allocatable: FloatArray,
-        used: FloatArray,
-        request: float,
-        allocatable_2: FloatArray,
-        used_2: FloatArray,
-        request_2: float,
-        /,
-    ) -> IntArray:
-        """Return scores from allocatable and used amounts, shape (k,), and the pod's request, for both resources."""
-        ...
-
-
-class CompiledScores(Protocol):
-    """The compiled forms of scores: the module `_compiled`."""
-
-    @property
-    def least_allocated(self) -> ScoreOfTwo: ...
-    @property
-    def balanced_allocation(self) -> ScoreOfTwo: ...
-
-
-def compiled_scores(
-    form: Callable[[CompiledScores], ScoreOfTwo], plan: Plan, nodes: NodeTable, rows: IntArray
-) -> IntArray | None:
-    """Return scores by a compiled form; None if it isn't installed, would be slower, or isn't exact here."""
-    if len(plan) != 2 or len(rows) < _FEWEST_COMPILED:
-        return None
-    (first, request), (second, request_2) = plan
-    if not (0 <= request <= LARGEST_EXACT and 0 <= request_2 <= LARGEST_EXACT):
-        return None
-    columns, columns_2 = first.float_columns(nodes, rows), second.float_columns(nodes, rows)
-    if columns is None or columns_2 is None or not _ROWS_SCORED.suffice(len(rows)):
-        return None
-    compiled = _compiled_if_installed()
-    return None if compiled is None else form(compiled)(*columns, request, *columns_2, request_2)
-
-
-class _RowsScored:
-    """Counts the nodes that were scored in this process without the compiled loops."""
-
-    def __init__(self) -> None:
-        self._rows = 0
-
-    def suffice(self, rows: int) -> bool:
-        """Count so many nodes more. Return whether loading the loops pays, or Numba is loaded anyway."""
-        if self._rows < _ROWS_BEFORE_LOADING and "numba" not in sys.modules:
-            self._rows += rows
-            return False
-        return True
-
-
-_ROWS_SCORED = _RowsScored()
-
-
-@cache
-def _compiled_if_installed() -> CompiledScores | None:
-    try:
-        # Raises ImportError if Numba isn't installed.
-        from kschedfw.plugins import _compiled
-    except ImportError:
-        return None
-    return _compiled
+            # Arrays of Python's ints, in which sums and products can't overflow.
+            allocatable, used = allocatable.astype(object), used.astype(object)
+        usages.append(Usage(allocatable, used, request, resource.weight))
+    return usages
 
 
 def valid_score(score: int) -> int:
@@ -272,3 +186,8 @@ def valid_score(score: int) -> int:
     a node is feasible; here a faulty node doesn't affect others.
     """
     return min(max(score, 0), MAX_NODE_SCORE)
+
+
+def valid_scores(scores: Amounts, nodes: int) -> IntArray:
+    """Return `valid_score` of so many nodes; `scores` is one int where all have the same."""
+    return np.full(nodes, np.clip(scores, 0, MAX_NODE_SCORE), dtype=np.int64)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterator, Sequence
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import ClassVar
 
 import attrs
@@ -27,18 +26,17 @@ from kschedfw import (
     Status,
     hookimpl,
 )
-from kschedfw.plugins._device_backed import DeviceBacked
+from kschedfw.plugins._device_backed import DeviceBacked, usages_on
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
     Plan,
     ResourceSpec,
     ScoredResources,
-    compiled_scores,
+    Usage,
     duplicate_errors,
-    plan_columns,
     resources_or_default,
-    rows_to_score,
-    valid_score,
+    usages_in,
+    valid_scores,
 )
 
 Fractions = npt.NDArray[np.float64]
@@ -46,7 +44,6 @@ Fractions = npt.NDArray[np.float64]
 _PLAN = StateKey[Plan]("NodeResourcesBalancedAllocation.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesBalancedAllocation.backed")
 _HALF = MAX_NODE_SCORE // 2
-_BALANCED_ALLOCATION = attrgetter("balanced_allocation")
 
 
 @attrs.frozen
@@ -109,33 +106,14 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         plan = self._plan(state, pod)
         if plan is None:
             return 0
-        backed = state.find(_BACKED)
-        before, after = [], []
-        for resource, request in plan:
-            found = resource.on_node(node_info) if backed is None else backed.on_node(resource, node_info)
-            allocatable, used = found
-            if allocatable:
-                # Both become floats before the division, as in Go: Python divides large integers more precisely.
-                capacity = float(allocatable)
-                before.append(min(used / capacity, 1.0))
-                after.append(min((used + request) / capacity, 1.0))
-        return valid_score(_HALF + (_HALF + balance(after) - balance(before)) // 2)
+        return int(scores_of(usages_on(plan, state.find(_BACKED), node_info), 1)[0])
 
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
         plan = self._plan(state, pod)
         if plan is None:
             return np.zeros(len(rows), dtype=np.int64)
-        if _BACKED in state:
-            return None
-        scored = rows_to_score(nodes, rows)
-        scores = compiled_scores(_BALANCED_ALLOCATION, plan, nodes, scored)
-        if scores is None:
-            columns = plan_columns(plan, nodes, scored)
-            if columns is None:
-                return None
-            scores = _batch_scores(plan, columns, len(scored))
-        return scores if scored is rows else scores.take(rows)
+        return None if _BACKED in state else scores_of(usages_in(plan, nodes, rows), len(rows))
 
     def _plan(self, state: CycleState, pod: Pod) -> Plan | None:
         """Return the resources to balance; None for a pod that requests none of them."""
@@ -157,88 +135,47 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
             state.write(_BACKED, backed)
 
 
-def _batch_scores(plan: Plan, columns: Sequence[tuple[IntArray, IntArray]], count: int) -> IntArray:
-    """Return the scores of `count` nodes, given their total and used amounts of each resource of the plan."""
-    if len(plan) == 2 and count and all(amounts[amounts.argmin()] > 0 for amounts, _ in columns):
-        pairs = [
-            (used / allocatable, (used + request) / allocatable)
-            for (_, request), (allocatable, used) in zip(plan, columns, strict=True)
-        ]
-        (before, after), (other_before, other_after) = pairs
-        scores = _balances_of_two(after, other_after)
-        scores -= _balances_of_two(before, other_before)
-        scores += _HALF
-        # Never negative, since a balance is from 50 to 100: so the shift rounds as Go's division does.
-        scores >>= 1
-        scores += _HALF
-        return scores
-    before, after = np.zeros((2, len(plan), count))
-    there = np.zeros((len(plan), count), dtype=np.bool_)
-    for index, ((_, request), (allocatable, used)) in enumerate(zip(plan, columns, strict=True)):
-        there[index] = allocatable > 0
+def scores_of(usages: Sequence[Usage], nodes: int) -> IntArray:
+    """Return the scores of so many nodes, shape (nodes,), by what the pod changes in the balance of each."""
+    before, after = np.zeros((2, len(usages), nodes))
+    there = np.zeros((len(usages), nodes), dtype=np.bool_)
+    for index, (allocatable, used, request, _) in enumerate(usages):
+        # All become floats before the division, as in Go: Python divides large integers more precisely.
+        capacity = np.asarray(allocatable, dtype=np.float64)
+        there[index] = capacity != 0
         for fractions, amounts in ((before, used), (after, used + request)):
-            np.divide(amounts, allocatable, out=fractions[index], where=there[index])
-    np.minimum(before, 1, out=before)
-    np.minimum(after, 1, out=after)
-    return _HALF + (_HALF + balances(after, there) - balances(before, there)) // 2
+            np.divide(
+                np.asarray(amounts, dtype=np.float64), capacity, out=fractions[index], where=there[index]
+            )
+    gain = balances(np.minimum(after, 1), there) - balances(np.minimum(before, 1), there)
+    return valid_scores(_HALF + (_HALF + gain) // 2, nodes)
 
 
 def _requests_any(plan: Plan) -> bool:
     return any(map(itemgetter(1), plan))
 
 
-def balance(fractions: Sequence[float]) -> int:
-    """Return 100 if all fractions are equal, down to 50 if they are as far apart as possible.
+def balances(fractions: Fractions, there: npt.NDArray[np.bool_]) -> IntArray:
+    """Return 100 for a node where all fractions are equal, down to 50 where they are as far apart as possible.
 
     The order of operations is kube-scheduler's, since the result is cut off to an integer.
-    """
-    n = len(fractions)
-    if n < 2:
-        deviation = 0.0
-    elif n == 2:
-        deviation = abs((fractions[0] - fractions[1]) / 2)
-    else:
-        total = 0.0
-        for fraction in fractions:
-            total += fraction
-        mean = total / n
-        squares = 0.0
-        for fraction in fractions:
-            squares += (fraction - mean) * (fraction - mean)
-        deviation = math.sqrt(squares / n)
-    return int((1 - deviation) * MAX_NODE_SCORE)
 
-
-def _balances_of_two(first: Fractions, second: Fractions) -> IntArray:
-    """Return `balance` for two resources that every node has, shape (k,) each. Fractions above 1 count as 1."""
-    for fractions in (first, second):
-        if fractions[fractions.argmax()] > 1:
-            np.minimum(fractions, 1, out=fractions)
-    spread = first - second
-    np.abs(spread, out=spread)
-    spread /= 2
-    np.subtract(1, spread, out=spread)
-    spread *= MAX_NODE_SCORE
-    return spread.astype(np.int64)
-
-
-def balances(fractions: Fractions, there: npt.NDArray[np.bool_]) -> IntArray:
-    """Return `balance` for each column of `fractions` (shape: resources, nodes), over entries in `there`.
-
-    Other entries are 0.
+    Args:
+        fractions: the used shares, shape (resources, nodes), 0 where a node hasn't got the resource.
+        there: whether it has, in the same shape.
     """
     n = there.sum(axis=0)
-    spread = fractions.max(axis=0) - np.where(there, fractions, 1.0).min(axis=0)
-    deviation = np.where(n == 2, spread / 2, 0.0)
-    if len(fractions) > 2:
+    deviation = np.zeros(fractions.shape[1])
+    if len(fractions) == 2:
+        deviation = np.where(n == 2, np.abs((fractions[0] - fractions[1]) / 2), 0.0)
+    elif len(fractions) > 2:
+        spread = fractions.max(axis=0) - np.where(there, fractions, 1.0).min(axis=0)
         # Added up one by one, since NumPy's sums may take another order. Adding the 0 of an absent resource is exact.
-        total = np.zeros(fractions.shape[1])
-        for each in fractions:
-            total += each
-        mean = total / np.maximum(n, 1)
-        squares = np.zeros(fractions.shape[1])
-        for each, counts in zip(fractions, there, strict=True):
-            squares += np.where(counts, (each - mean) * (each - mean), 0.0)
-        deviation = np.where(n > 2, np.sqrt(squares / np.maximum(n, 1)), deviation)
+        mean = sum(fractions) / np.maximum(n, 1)
+        squares = sum(
+            np.where(counts, (each - mean) * (each - mean), 0.0)
+            for each, counts in zip(fractions, there, strict=True)
+        )
+        deviation = np.where(n > 2, np.sqrt(squares / np.maximum(n, 1)), np.where(n == 2, spread / 2, 0.0))
     scores: IntArray = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
     return scores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from kschedfw.plugins._resources import ResourceSpec
 from kschedfw.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
     NodeResourcesBalancedAllocationArgs,
-    balance,
+    balances,
 )
 from kschedfw.testing import FrameworkHarness
 
@@ -119,6 +120,12 @@ def test_ephemeral_storage_can_be_balanced_too() -> None:
 
 def test_one_resource_alone_is_always_balanced() -> None:
     assert score(pod(cpu=3), node(cpu=4), resources=("cpu",)) == [75]
+
+
+def balance(fractions: list[float]) -> int:
+    """The balance of one node with these used shares."""
+    shares = np.array(fractions).reshape(-1, 1)
+    return int(balances(shares, np.ones_like(shares, dtype=np.bool_))[0])
 
 
 def test_balance_is_cut_off_not_rounded() -> None:

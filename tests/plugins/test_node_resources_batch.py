@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,11 +15,10 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.results import Verdicts
-from kschedfw.plugins._resources import ResourceSpec
+from kschedfw.plugins._resources import ResourceSpec, Usage
 from kschedfw.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
     NodeResourcesBalancedAllocationArgs,
-    balance,
     balances,
 )
 from kschedfw.plugins.node_resources_fit import (
@@ -29,7 +29,7 @@ from kschedfw.plugins.node_resources_fit import (
     ScoringStrategyType,
     UtilizationShapePoint,
 )
-from kschedfw.plugins.node_resources_fit.scoring import scorers_of
+from kschedfw.plugins.node_resources_fit.scoring import scorer_of
 from kschedfw.testing import FrameworkHarness
 from tests.plugins.resource_clusters import (
     GPU,
@@ -148,34 +148,31 @@ def test_the_batch_scores_of_balanced_allocation_are_the_scalar_ones(
 
 
 @given(resource_clusters(with_huge_amounts=True), fit_args(), balanced_args())
-def test_with_huge_amounts_batch_scores_are_right_or_left_to_the_scalar_form(
+def test_batch_scores_of_huge_amounts_are_the_scalar_ones(
     cluster: ResourceCluster, fit: NodeResourcesFitArgs, balanced: NodeResourcesBalancedAllocationArgs
 ) -> None:
     for asked in (Asked(FIT, cluster, fit), Asked(BALANCED, cluster, balanced)):
         for pod in cluster.pending:
             batch, scalar = asked.scores(pod)
-            assert batch is None or batch == scalar
+            assert batch == scalar
             assert all(0 <= score <= 100 for score in scalar)
 
 
-SHARE = st.tuples(st.integers(0, 120), st.sampled_from([0, 1, 7, 100]))
-"""Of one resource on one node: what would be requested, and what there is."""
+SHARE = st.tuples(st.sampled_from([0, 1, 7, 100]), st.integers(0, 60), st.integers(0, 60))
+"""Of one resource on one node: what there is, what is used, and what is requested."""
 WEIGHTED = st.tuples(st.integers(1, 5), st.lists(SHARE, min_size=5, max_size=5))
 
 
 @given(st.sampled_from(ScoringStrategyType), shapes(), st.lists(WEIGHTED, max_size=4))
-def test_the_scores_of_many_nodes_are_those_of_each(
+def test_resources_that_a_node_has_not_got_do_not_count(
     kind: ScoringStrategyType,
     shape: RequestedToCapacityRatio,
-    resources: list[tuple[int, list[tuple[int, int]]]],
+    resources: list[tuple[int, list[tuple[int, int, int]]]],
 ) -> None:
-    strategy = ScoringStrategy(kind, (), shape)
-    columns = [(*np.array(shares, dtype=np.int64).T, weight) for weight, shares in resources]
-    per_node = [
-        [(*shares[node], weight) for weight, shares in resources if shares[node][1]] for node in range(5)
-    ]
-    score, score_batch = scorers_of(strategy)
-    assert score_batch(columns, 5).tolist() == list(map(score, per_node))
+    score = scorer_of(ScoringStrategy(kind, (), shape))
+    for node in range(5):
+        all_of_it = [Usage(*shares[node], weight) for weight, shares in resources]
+        assert score(all_of_it) == score([usage for usage in all_of_it if usage.allocatable])
 
 
 FRACTION = st.floats(0, 1) | st.integers(0, 10).map(lambda tenths: tenths / 10)
@@ -189,7 +186,10 @@ FRACTION = st.floats(0, 1) | st.integers(0, 10).map(lambda tenths: tenths / 10)
 def test_the_balance_of_many_nodes_is_that_of_each(fractions: list[list[float | None]]) -> None:
     columns = np.array([[0.0 if share is None else share for share in node] for node in fractions]).T
     there = np.array([[share is not None for share in node] for node in fractions]).T
-    expected = [balance([share for share in node if share is not None]) for node in fractions]
+    expected = []
+    for node in fractions:
+        shares = np.array([share for share in node if share is not None]).reshape(-1, 1)
+        expected += balances(shares, np.ones_like(shares, dtype=np.bool_)).tolist()
     assert balances(columns, there).tolist() == expected
 
 
@@ -198,38 +198,34 @@ def cluster_of(memory: int, requested: int) -> ResourceCluster:
     return ResourceCluster([node], [], [make_pod().requests(cpu=1, memory=requested).build()], [0])
 
 
-def test_batch_scores_go_up_to_an_amount_far_beyond_any_node() -> None:
+@pytest.mark.parametrize(
+    ("memory", "requested"),
+    [
+        (LARGEST_SCORED, LARGEST_SCORED),
+        (LARGEST_SCORED + 1, 1),
+        (1, LARGEST_SCORED + 1),
+        (MAX_INT64, MAX_INT64),
+        (MAX_INT64 + 1, 1),
+    ],
+)
+def test_batch_forms_answer_beyond_int64(memory: int, requested: int) -> None:
+    cluster = cluster_of(memory, requested)
     for kind, args in ((FIT, NodeResourcesFitArgs()), (BALANCED, NodeResourcesBalancedAllocationArgs())):
-        for memory, requested, answers in (
-            (LARGEST_SCORED, LARGEST_SCORED, True),
-            (LARGEST_SCORED + 1, 1, False),
-            (1, LARGEST_SCORED + 1, False),
-            (MAX_INT64, MAX_INT64, False),
-        ):
-            cluster = cluster_of(memory, requested)
-            batch, scalar = Asked(kind, cluster, args).scores(cluster.pending[0])
-            assert batch == (scalar if answers else None)
+        batch, scalar = Asked(kind, cluster, args).scores(cluster.pending[0])
+        assert batch == scalar
+    verdicts, (status,) = Asked(FIT, cluster, NodeResourcesFitArgs()).verdicts(cluster.pending[0])
+    assert verdicts is not None
+    assert verdicts.of(0) == status
 
 
-def test_scores_of_a_quantity_that_wrapped_around_are_left_to_the_scalar_form() -> None:
-    cluster = cluster_of(MAX_INT64 + 1, 1)
-    batch, (status,) = Asked(FIT, cluster, NodeResourcesFitArgs()).verdicts(cluster.pending[0])
+@pytest.mark.parametrize("count", [11, 12, 70])
+def test_a_pod_may_have_more_resources_than_an_int_has_bits(count: int) -> None:
+    wanted = {f"example.com/device-{index}": 1 for index in range(count)}  # beside pods, CPU and memory
+    pod = make_pod().requests(cpu=1, memory=1, **wanted).limits(wanted).build()
+    cluster = ResourceCluster([make_node("node").capacity(cpu=1).build()], [], [pod], [0])
+    batch, (status,) = Asked(FIT, cluster, NodeResourcesFitArgs()).verdicts(pod)
     assert batch is not None
     assert batch.of(0) == status
-    assert Asked(FIT, cluster, NodeResourcesFitArgs()).scores(cluster.pending[0])[0] is None
-
-
-def test_a_pod_with_more_resources_than_an_int64_has_bits_is_left_to_the_scalar_form() -> None:
-    for count, answers in ((59, True), (60, False)):  # beside pods, CPU and memory
-        wanted = {f"example.com/device-{index}": 1 for index in range(count)}
-        pod = make_pod().requests(cpu=1, memory=1, **wanted).limits(wanted).build()
-        cluster = ResourceCluster([make_node("node").capacity(cpu=1).build()], [], [pod], [0])
-        batch, (status,) = Asked(FIT, cluster, NodeResourcesFitArgs()).verdicts(pod)
-        if answers:
-            assert batch is not None
-            assert batch.of(0) == status
-        else:
-            assert batch is None
 
 
 def test_a_dry_run_needs_nothing_but_the_changed_node() -> None:

@@ -18,7 +18,7 @@ from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.runtime.args import ArgsError
 from kschedfw.framework.status import Code, Status
-from kschedfw.plugins._resources import amount_text
+from kschedfw.plugins._resources import Usage, amount_text
 from kschedfw.plugins.node_resources_fit import (
     NodeResourcesFit,
     NodeResourcesFitArgs,
@@ -31,7 +31,7 @@ from kschedfw.plugins.node_resources_fit import (
     shortages,
 )
 from kschedfw.plugins.node_resources_fit.scoring import least_allocated, most_allocated, value_at
-from kschedfw.plugins.node_resources_fit.shortage import fits
+from kschedfw.plugins.node_resources_fit.shortage import verdict as verdict_on
 from kschedfw.testing import FrameworkHarness
 
 NAME = "NodeResourcesFit"
@@ -168,7 +168,6 @@ class TestFilter:
         info = NodeInfo.of(node(cpu=4, pods=10), [pod("node", cpu=3)])
         (short,) = shortages(pod(cpu=2).requests.amounts, info)
         assert short == Shortage("cpu", requested=2000, used=3000, capacity=4000)
-        assert not short.unresolvable
 
 
 AMOUNT = st.integers(0, 6)
@@ -189,7 +188,7 @@ def test_a_pod_fits_exactly_if_nothing_is_short(
     )
     demand = requesting(make_pod(), wanted).build().requests.amounts
     expected = all(not wanted[name] or used[name] + wanted[name] <= there[name] for name in wanted)
-    assert fits(demand, info) is expected
+    assert (verdict_on(demand, info) is None) is expected
     assert (not shortages(demand, info)) is expected
 
 
@@ -316,17 +315,18 @@ class TestRequestedToCapacityRatio:
         assert value_at(falling, 1) == 10
 
 
-USAGE = st.tuples(st.integers(0, 2000), st.integers(1, 1000), st.integers(1, 100))
+AMOUNT = st.integers(0, 1000)
+USAGE = st.builds(Usage, st.integers(1, 1000), AMOUNT, AMOUNT, st.integers(1, 100))
 
 
 @given(st.lists(USAGE, max_size=5))
-def test_scores_are_within_bounds(usages: list[tuple[int, int, int]]) -> None:
+def test_scores_are_within_bounds(usages: list[Usage]) -> None:
     assert 0 <= least_allocated(usages) <= 100
     assert 0 <= most_allocated(usages) <= 100
 
 
 @given(st.lists(USAGE, min_size=1, max_size=5))
-def test_least_and_most_allocated_are_opposites_up_to_rounding(usages: list[tuple[int, int, int]]) -> None:
+def test_least_and_most_allocated_are_opposites_up_to_rounding(usages: list[Usage]) -> None:
     assert 98 <= least_allocated(usages) + most_allocated(usages) <= 100
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from operator import attrgetter
 from typing import ClassVar
 
 from kschedfw import (
@@ -31,24 +30,23 @@ from kschedfw import (
 )
 from kschedfw.api import IMPLICIT_RESOURCE_PREFIX, DeviceClass
 from kschedfw.framework.diagnosis import Evidence
-from kschedfw.plugins._device_backed import DeviceBacked
+from kschedfw.plugins._device_backed import DeviceBacked, usages_on
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._resources import (
     Plan,
     ScoredResources,
-    compiled_scores,
-    plan_columns,
-    rows_to_score,
+    Usage,
+    usages_in,
     valid_score,
+    valid_scores,
 )
 from kschedfw.plugins.node_resources_fit.args import NodeResourcesFitArgs, ScoringStrategyType
-from kschedfw.plugins.node_resources_fit.scoring import most_allocated, scorers_of
-from kschedfw.plugins.node_resources_fit.shortage import fits, shortages, verdict, verdicts, without_ignored
+from kschedfw.plugins.node_resources_fit.scoring import most_allocated, scorer_of
+from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, verdicts, without_ignored
 
 _DEMAND = StateKey[Resource]("NodeResourcesFit.demand")
 _PLAN = StateKey[Plan]("NodeResourcesFit.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesFit.backed")
-_LEAST_ALLOCATED = attrgetter("least_allocated")
 _RULES = {
     ScoringStrategyType.LEAST_ALLOCATED: AmountsRule.LEAST_ALLOCATED,
     ScoringStrategyType.MOST_ALLOCATED: AmountsRule.MOST_ALLOCATED,
@@ -67,14 +65,11 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         self._ignored = frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
         self._resources = ScoredResources(strategy.resources, non_zero=True)
-        self._scorer, self._batch_scorer = scorers_of(strategy)
-        # Equal weights cancel out of the average, also of its integer division, so the compiled forms have
-        # none.
-        weighs_equally = len({spec.weight for spec in strategy.resources}) == 1
-        self._is_plain_least_allocated = (
-            weighs_equally and strategy.type is ScoringStrategyType.LEAST_ALLOCATED
+        self._score = scorer_of(strategy)
+        # Equal weights cancel out of the average, also of its integer division: the rule has none.
+        is_of_both = (
+            self._resources.are_cpu_and_memory and len({spec.weight for spec in strategy.resources}) == 1
         )
-        is_of_both = weighs_equally and self._resources.are_cpu_and_memory
         self._rule = _RULES.get(strategy.type) if is_of_both else None
 
     def sign(self, pod: Pod) -> Hashable | None:
@@ -126,34 +121,16 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
-        usages = []
-        backed = state.find(_BACKED)
-        for resource, request in self._plan(state, pod):
-            found = resource.on_node(node_info) if backed is None else backed.on_node(resource, node_info)
-            allocatable, used = found
-            if allocatable:
-                usages.append((used + request, allocatable, resource.weight))
-        return valid_score(self._scorer(usages))
+        return valid_score(
+            int(self._score(usages_on(self._plan(state, pod), state.find(_BACKED), node_info)))
+        )
 
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
-        plan = self._plan(state, pod)
-        backed = state.find(_BACKED)
+        plan, backed = self._plan(state, pod), state.find(_BACKED)
         if backed is not None and backed.counts_for(plan):
             return None
-        scored, scores = rows_to_score(nodes, rows), None
-        if self._is_plain_least_allocated:
-            scores = compiled_scores(_LEAST_ALLOCATED, plan, nodes, scored)
-        if scores is None:
-            columns = plan_columns(plan, nodes, scored)
-            if columns is None:
-                return None
-            usages = [
-                (used + request, allocatable, resource.weight)
-                for (resource, request), (allocatable, used) in zip(plan, columns, strict=True)
-            ]
-            scores = self._batch_scorer(usages, len(scored))
-        return scores if scored is rows else scores.take(rows)
+        return valid_scores(self._score(usages_in(plan, nodes, rows)), len(rows))
 
     @hookimpl
     def placement_score(self, group: QueuedGroup, placed: PlacedGroup) -> int:
@@ -170,8 +147,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
                 continue
             # Lists of Python's numbers, whose sum is exact whatever nodes offer.
             allocatable, used = (sum(each.tolist()) for each in resource.columns(nodes.table, nodes.rows))
-            if allocatable:
-                usages.append((wanted + used, allocatable, resource.weight))
+            usages.append(Usage(allocatable, used, wanted, resource.weight))
         return valid_score(most_allocated(usages))
 
     @hookimpl
@@ -193,7 +169,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         # DynamicResources has to provide what device classes back, so a node without it may do.
         backed = DeviceBacked.of(pod, self.handle.devices)
         needed = demand if backed is None else backed.without(demand, info)
-        if not fits(needed, info):
+        if verdict(needed, info) is not None:
             return QueueingHint.SKIP
         if not isinstance(old, Node) or needed != demand:
             # kube-scheduler takes any change of a node for more room if devices have to provide a resource there.

@@ -1,9 +1,7 @@
 """The scoring strategies: from the usage of each resource with the pod to a score of 0–100.
 
-All arithmetic is on integers and rounds as kube-scheduler's does. Many nodes are scored at once with division in
-float64 where amounts are small enough, which takes a third of the time of int64's. It gives the same integers: with
-amounts up to 2⁵³ ÷ 400, the quotient of two integers is never rounded up to the next integer. Larger amounts, of which
-100 times the sum of two must be an int64, are divided as integers.
+All arithmetic is on integers and rounds as kube-scheduler's does. The same formula scores one node, from ints, and many
+nodes, from columns (`Usage`). A resource that a node hasn't got (an allocatable amount of 0) doesn't count there.
 """
 
 from __future__ import annotations
@@ -13,10 +11,9 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from kschedfw import MAX_NODE_SCORE, IntArray
-from kschedfw.framework.nodes.arrays import LARGEST_EXACT
+from kschedfw import MAX_NODE_SCORE
+from kschedfw.plugins._resources import Amounts, Usage
 from kschedfw.plugins.node_resources_fit.args import (
     MAX_SHAPE_SCORE,
     MAX_UTILIZATION,
@@ -26,81 +23,76 @@ from kschedfw.plugins.node_resources_fit.args import (
     UtilizationShapePoint,
 )
 
-Usage: TypeAlias = tuple[int, int, int]
-"""The usage of one resource: the requested amount with the pod, the allocatable amount (not 0), the weight."""
-
-ColumnUsage: TypeAlias = tuple[IntArray, IntArray, int]
-"""The usage of one resource on each node. An allocatable amount of 0 doesn't count on the node."""
-
-Scorer: TypeAlias = Callable[[Iterable[Usage]], int]
-"""Returns the score of a node."""
-BatchScorer: TypeAlias = Callable[[Iterable[ColumnUsage], int], IntArray]
-"""Returns the scores of so many nodes."""
-
-_Floats = npt.NDArray[np.float64]
+Scorer: TypeAlias = Callable[[Iterable[Usage]], Amounts]
+"""Returns the score of one node, or of many; 0 where no resource counts."""
 
 
-def scorers_of(strategy: ScoringStrategy) -> tuple[Scorer, BatchScorer]:
-    """Return the strategy for one node, and for many at once. Both give the same scores."""
+def scorer_of(strategy: ScoringStrategy) -> Scorer:
+    """Return the formula of the strategy."""
     match strategy.type:
         case ScoringStrategyType.LEAST_ALLOCATED:
-            return least_allocated, _least_allocated_each
+            return least_allocated
         case ScoringStrategyType.MOST_ALLOCATED:
-            return most_allocated, _most_allocated_each
+            return most_allocated
         case ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
-            ratio = strategy.requested_to_capacity_ratio or RequestedToCapacityRatio()
-            return _requested_to_capacity_ratio(ratio), _requested_to_capacity_ratio_each(ratio)
+            return _by_shape(strategy.requested_to_capacity_ratio or RequestedToCapacityRatio())
 
 
-def least_allocated(usages: Iterable[Usage]) -> int:
+def least_allocated(usages: Iterable[Usage]) -> Amounts:
     """Return the average of the free shares; a resource requested beyond capacity has no free share."""
     score = weights = 0
-    for requested, allocatable, weight in usages:
-        if requested <= allocatable:
-            score += (allocatable - requested) * MAX_NODE_SCORE // allocatable * weight
-        weights += weight
-    return score // weights if weights else 0
+    for allocatable, used, request, weight in usages:
+        free = allocatable - used - request
+        score = score + free * (free > 0) * MAX_NODE_SCORE // _divisor(allocatable) * weight
+        weights = weights + weight * (allocatable != 0)
+    return score // _divisor(weights)
 
 
-def most_allocated(usages: Iterable[Usage]) -> int:
+def most_allocated(usages: Iterable[Usage]) -> Amounts:
     """Return the average of the used shares.
 
     The capacity may be exceeded, since containers without requests count as if they had some.
     """
     score = weights = 0
-    for requested, allocatable, weight in usages:
-        score += min(requested, allocatable) * MAX_NODE_SCORE // allocatable * weight
-        weights += weight
-    return score // weights if weights else 0
+    for allocatable, used, request, weight in usages:
+        score = (
+            score + _within(used + request, allocatable) * MAX_NODE_SCORE // _divisor(allocatable) * weight
+        )
+        weights = weights + weight * (allocatable != 0)
+    return score // _divisor(weights)
 
 
-def _requested_to_capacity_ratio(ratio: RequestedToCapacityRatio) -> Scorer:
-    """Return a scorer: the average of the shape's values at each resource's utilization, rounded to nearest.
+def _by_shape(ratio: RequestedToCapacityRatio) -> Scorer:
+    """Return a formula: the average of the shape's values at each resource's utilization, rounded to nearest.
 
     A resource with the value 0 doesn't count at all, not even its weight.
     """
-    table = _shape_table(ratio)
+    values = np.array([value_at(ratio.shape, percent) for percent in range(MAX_UTILIZATION + 1)])
 
-    def score_by_shape(usages: Iterable[Usage]) -> int:
+    def score_by_shape(usages: Iterable[Usage]) -> Amounts:
         score = weights = 0
-        for requested, allocatable, weight in usages:
-            full = requested > allocatable
-            utilization = MAX_UTILIZATION if full else requested * MAX_UTILIZATION // allocatable
+        for allocatable, used, request, weight in usages:
+            share = _within(used + request, allocatable) * MAX_UTILIZATION // _divisor(allocatable)
             # Amounts that don't fit int64 wrap around, even below 0; the shape is constant outside of 0–100.
-            value = table[min(max(utilization, 0), MAX_UTILIZATION)]
+            utilization = _within(share * (share > 0), MAX_UTILIZATION)
+            value = values[np.asarray(utilization, dtype=np.int64)] * (allocatable != 0)
             # As in kube-scheduler: a resource with the score 0 doesn't lower the average.
-            if value > 0:
-                score += value * weight
-                weights += weight
+            score = score + value * weight
+            weights = weights + weight * (value > 0)
         # Rounded to nearest, as by Go's math.Round: no value is negative.
-        return (2 * score + weights) // (2 * weights) if weights else 0
+        return (2 * score + weights) // _divisor(2 * weights)
 
     return score_by_shape
 
 
-def _shape_table(ratio: RequestedToCapacityRatio) -> Sequence[int]:
-    """Return the value of the shape at every whole percentage of utilization."""
-    return [value_at(ratio.shape, utilization) for utilization in range(MAX_UTILIZATION + 1)]
+def _within(amount: Amounts, most: Amounts) -> Amounts:
+    """Return the amount, or what there is at most."""
+    return amount - (amount - most) * (amount > most)
+
+
+def _divisor(amount: Amounts) -> Amounts:
+    """Return the amount, with 1 in place of 0: what is divided by it counts nothing there."""
+    return amount + (amount == 0)
 
 
 def value_at(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
@@ -114,69 +106,3 @@ def value_at(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
             run = right.utilization - left.utilization
             return left.score * scale + (rise // run if rise >= 0 else -(-rise // run))
     return shape[-1].score * scale
-
-
-# Many nodes at once
-
-
-class _Average:
-    """The weighted average of shares (0–100 each) over the resources that a node has."""
-
-    def __init__(self, count: int) -> None:
-        self._total: _Floats = np.zeros(count)
-        self._weights: int | _Floats = 0
-
-    def add(self, amounts: IntArray, allocatable: IntArray, weight: int) -> None:
-        """Add a resource, given these free or used amounts, from 0 to the allocatable amount."""
-        if len(allocatable) and allocatable[allocatable.argmax()] > LARGEST_EXACT:
-            self._weights = self._weights + np.where(allocatable > 0, float(weight), 0.0)
-            self._total += amounts * MAX_NODE_SCORE // np.maximum(allocatable, 1) * weight
-            return
-        shares = amounts * float(MAX_NODE_SCORE)
-        if len(allocatable) and allocatable[allocatable.argmin()] > 0:
-            np.divide(shares, allocatable, out=shares)
-            self._weights = self._weights + weight
-        else:
-            np.divide(shares, allocatable, out=shares, where=allocatable > 0)
-            self._weights = self._weights + np.where(allocatable > 0, float(weight), 0.0)
-        np.floor(shares, out=shares)
-        if weight != 1:
-            shares *= weight
-        self._total += shares
-
-    def scores(self) -> IntArray:
-        """Return the scores, shape (k,), int64; 0 for a node without any of the resources."""
-        self._total /= np.maximum(self._weights, 1)
-        return self._total.astype(np.int64)
-
-
-def _least_allocated_each(usages: Iterable[ColumnUsage], count: int) -> IntArray:
-    average = _Average(count)
-    for requested, allocatable, weight in usages:
-        free = allocatable - requested
-        if count and free[free.argmin()] < 0:
-            np.maximum(free, 0, out=free)
-        average.add(free, allocatable, weight)
-    return average.scores()
-
-
-def _most_allocated_each(usages: Iterable[ColumnUsage], count: int) -> IntArray:
-    average = _Average(count)
-    for requested, allocatable, weight in usages:
-        average.add(np.minimum(requested, allocatable), allocatable, weight)
-    return average.scores()
-
-
-def _requested_to_capacity_ratio_each(ratio: RequestedToCapacityRatio) -> BatchScorer:
-    table = np.array(_shape_table(ratio), dtype=np.int64)
-
-    def score_by_shape(usages: Iterable[ColumnUsage], count: int) -> IntArray:
-        score, weights = np.zeros((2, count), dtype=np.int64)
-        for requested, allocatable, weight in usages:
-            utilization = np.minimum(requested, allocatable) * MAX_UTILIZATION // np.maximum(allocatable, 1)
-            value = np.where(allocatable > 0, table[utilization], 0)
-            score += value * weight
-            weights += np.where(value > 0, weight, 0)
-        return (2 * score + weights) // np.maximum(2 * weights, 1)
-
-    return score_by_shape

@@ -5,23 +5,24 @@ The demand is the pod's requests. A request of 0 is no demand: even an overcommi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from functools import lru_cache
-from itertools import compress
+from typing import TypeAlias
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from kschedfw import Code, FrozenDict, IntArray, NodeInfo, NodeTable, Resource, Status, Verdicts
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, wrapped
 from kschedfw.framework.diagnosis import Evidence
-from kschedfw.plugins._resources import amount_text
+from kschedfw.plugins._resources import Amounts, amount_text
 
-_MOST_RESOURCES = 62
-"""The number of resources that have a bit in an int64, beside the bit for unresolvable."""
+_MOST_RESOURCES = 14
+"""The number of resources that have a bit in an int16, beside the bit for unresolvable."""
 
-# Numbers below it are counted in an array: those of seven resources, and the bit for unresolvable.
-_MOST_COUNTED = 256
+_SUCCESS = Status.success()
+_Codes: TypeAlias = npt.NDArray[np.integer]
 
 
 def without_ignored(amounts: Resource, resources: Set[str], groups: Set[str]) -> Resource:
@@ -73,143 +74,83 @@ class Shortage:
             code="insufficient-resource",
         )
 
-    @property
-    def unresolvable(self) -> bool:
-        """True if even the empty node would be too small. Preemption can always reduce the number of pods."""
-        return self.resource != PODS and self.requested > self.capacity
-
-
-def fits(demand: Resource, info: NodeInfo) -> bool:
-    """Tell whether nothing is short; faster than `shortages`, for the many nodes where the pod fits."""
-    allocatable, requested = info.allocatable, info.requested
-    if len(info.pods) >= allocatable.allowed_pod_number:
-        return False
-    # `wrapped`, here and below: kube-scheduler's difference of int64 overflows silently, and decides as it does.
-    if demand.milli_cpu and demand.milli_cpu > wrapped(allocatable.milli_cpu - requested.milli_cpu):
-        return False
-    if demand.memory and demand.memory > wrapped(allocatable.memory - requested.memory):
-        return False
-    if demand.ephemeral_storage and demand.ephemeral_storage > wrapped(
-        allocatable.ephemeral_storage - requested.ephemeral_storage
-    ):
-        return False
-    if demand.scalar_resources:
-        there, taken = allocatable.scalar_resources, requested.scalar_resources
-        for name, amount in demand.scalar_resources.items():
-            if amount and amount > wrapped(there.get(name, 0) - taken.get(name, 0)):
-                return False
-    return True
-
 
 def shortages(demand: Resource, info: NodeInfo) -> Sequence[Shortage]:
     """Return all shortages, in the order: pods, CPU, memory, ephemeral storage, other resources by name."""
-    short = []
-    for name, amount in _wanted(demand):
-        used = len(info.pods) if name == PODS else info.requested.get(name)
-        capacity = info.allocatable.get(name)
-        if amount > wrapped(capacity - used):
-            short.append(Shortage(name, amount, used, capacity))
-    return short
+    found = [Shortage(name, amount, *_on_node(name, info)) for name, amount in _wanted(demand)]
+    return [each for each in found if each.requested > wrapped(each.capacity - each.used)]
 
 
 def verdict(demand: Resource, info: NodeInfo) -> Status | None:
     """Return the refusal of a node on which something is short; None if the pod fits."""
-    if fits(demand, info):
-        return None
-    short = shortages(demand, info)
-    return _refusal(tuple([each.resource for each in short]), any(each.unresolvable for each in short))
-
-
-def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
-    """Return the `verdict` on each of the nodes; None if there are too many resources."""
-    wanted = _wanted(demand)
-    if len(wanted) > _MOST_RESOURCES:
-        return None
-    if not len(rows):
-        return Verdicts.passing(0)
-    # The bits of a node: one per short resource, and one for unresolvable. Those of all nodes are in `common`.
-    common, short = 0, None
-    refused: list[IntArray] = []
+    wanted, short = _wanted(demand), 0
     for index, (name, amount) in enumerate(wanted):
-        column, bit = nodes.columns.get(name), 2 << index
-        if column is None:
-            # Skip a request that has wrapped around int64, which always fits.
-            if amount > 0:
-                common |= bit | 1
-            continue
-        if nodes.all_have_free(column, amount):
-            continue
-        lacks = nodes.take(nodes.free[:, column], rows) < amount
-        number = int(np.count_nonzero(lacks))
-        if not number:
-            continue
-        if number == len(rows):
-            common |= bit
-            lacking = None
-        else:
-            lacking = lacks.nonzero()[0]
-            refused.append(lacking)
-            short = np.zeros(len(rows), dtype=np.int64) if short is None else short
-            short[lacking] |= bit
-        if name == PODS:
-            continue
-        allocatable = nodes.take(nodes.allocatable[:, column], rows)
-        if lacking is not None and short is not None:
-            short[lacking] |= amount > allocatable.take(lacking)
-            continue
-        unresolvable = amount > allocatable
-        # Counting takes half the time of `all` and `any`.
-        number = int(np.count_nonzero(unresolvable))
-        if number == len(rows):
-            common |= 1
-        elif number:
-            short = np.zeros(len(rows), dtype=np.int64) if short is None else short
-            short |= unresolvable
-    if short is None:
-        if not common:
-            return Verdicts.passing(len(rows))
-        combinations: Sequence[int] = [common]
-        codes = _ones(len(rows))
+        used, capacity = _on_node(name, info)
+        # kube-scheduler's difference of int64 overflows silently, and decides as it does.
+        short |= _bits(2 << index, name, amount, wrapped(capacity - used), capacity)
+    return _refusal(wanted, short) if short else None
+
+
+def verdicts(demand: Resource, nodes: NodeTable, rows: IntArray) -> Verdicts:
+    """Return the `verdict` on each of the nodes."""
+    wanted = _wanted(demand)
+    # Python's ints have bits for any number of resources.
+    kind = np.dtype(np.int16 if len(wanted) <= _MOST_RESOURCES else object)
+    short: Amounts = np.array(0, dtype=kind)
+    for index, (name, amount) in enumerate(wanted):
+        column, bit = nodes.columns.get(name), np.array(2 << index, dtype=kind)
+        if column is None or (name != PODS and amount > nodes.largest(name)):
+            # No node has so much: one number for all nodes.
+            short = short | _bits(bit, name, amount, 0, 0)
+        elif not nodes.all_have_free(column, amount):
+            free, capacity = nodes.free[:, column], nodes.allocatable[:, column]
+            short = short | _bits(bit, name, amount, nodes.take(free, rows), nodes.take(capacity, rows))
+    combinations: Sequence[int]
+    if np.ndim(short) == 0:
+        combinations, codes = ([int(short)], _ones(len(rows))) if short else ([], _ones(0))
     else:
-        combinations, codes = _numbered(short | common, None if common else np.concatenate(refused))
-    names = [name for name, _ in wanted]
-    statuses = [
-        _refusal(tuple(compress(names, _bits(combination >> 1))), bool(combination & 1))
-        for combination in combinations
-    ]
-    return Verdicts(codes, (Status.success(), *statuses))
+        combinations, codes = _numbered(short)
+    if not combinations:
+        return Verdicts.passing(len(rows))
+    return Verdicts(codes, (_SUCCESS, *[_refusal(wanted, each) for each in combinations]))
 
 
-def _numbered(short: IntArray, refused: IntArray | None) -> tuple[Sequence[int], IntArray]:
-    """Return the distinct numbers except 0, and the index of each number among them, from 1 on; 0 has the index 0.
+def _bits(bit: Amounts, name: str, amount: int, free: Amounts, capacity: Amounts) -> Amounts:
+    """Return what is said of one resource, for one node (ints) or for many (columns); 0 where enough is free.
 
-    `refused` are the positions of the numbers that aren't 0, possibly repeated: in most cases a small part. None: all.
+    Otherwise `bit` is set, and bit 0 if even the empty node would be too small, so that preemption makes no room there.
+    The number of pods on a node can always be reduced.
     """
-    occurring = short if refused is None else short.take(refused)
-    if int(occurring[occurring.argmax()]) >= _MOST_COUNTED:
-        # The appended 0 makes 0 the first combination, whether or not a node has it.
-        combinations, codes = np.unique(np.append(short, 0), return_inverse=True)
-        return combinations[1:].tolist(), codes[:-1]
-    # The usual case, few resources: counting takes a fraction of the time of sorting.
-    combinations = np.bincount(occurring).nonzero()[0]
-    number_of = np.zeros(_MOST_COUNTED, dtype=np.int64)
-    number_of[combinations] = np.arange(1, len(combinations) + 1)
-    return combinations.tolist(), number_of.take(short)
+    lacks = amount > free
+    return lacks * bit if name == PODS else lacks * bit | lacks & (amount > capacity)
+
+
+def _on_node(name: str, info: NodeInfo) -> tuple[int, int]:
+    """Return the used and the allocatable amount of a resource."""
+    return len(info.pods) if name == PODS else info.requested.get(name), info.allocatable.get(name)
 
 
 @lru_cache(maxsize=16)
-def _ones(count: int) -> IntArray:
-    ones = np.ones(count, dtype=np.int64)
+def _ones(count: int) -> _Codes:
+    ones = np.ones(count, dtype=np.int8)
     # All callers share the array.
     ones.setflags(write=False)
     return ones
 
 
-def _bits(number: int) -> Iterator[int]:
-    """Yield the binary digits, lowest first."""
-    while number:
-        yield number & 1
-        number >>= 1
+def _numbered(short: Amounts) -> tuple[Sequence[int], _Codes]:
+    """Return the distinct numbers except 0, and the index of each number among them, from 1 on; 0 has the index 0."""
+    if short.dtype == object:
+        # The appended 0 makes 0 the first combination, whether or not a node has it.
+        combinations, codes = np.unique(np.append(short, 0), return_inverse=True)
+        return combinations[1:].tolist(), codes[:-1]
+    # Counting takes a fraction of the time of sorting.
+    there = np.bincount(short, minlength=1) > 0
+    there[0] = False
+    found: list[int] = there.nonzero()[0].tolist()
+    if len(found) == 1:
+        return found, (short != 0).view(np.int8)
+    return found, (there.cumsum() * there).take(short)
 
 
 def _wanted(demand: Resource) -> Sequence[tuple[str, int]]:
@@ -226,9 +167,14 @@ def _wanted(demand: Resource) -> Sequence[tuple[str, int]]:
     return wanted
 
 
+def _refusal(wanted: Sequence[tuple[str, int]], short: int) -> Status:
+    resources = tuple([name for index, (name, _) in enumerate(wanted) if short >> index + 1 & 1])
+    return _refusal_for(resources, bool(short & 1))
+
+
 @lru_cache(maxsize=1024)
-def _refusal(resources: tuple[str, ...], unresolvable: bool) -> Status:
-    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
+def _refusal_for(resources: tuple[str, ...], is_unresolvable: bool) -> Status:
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if is_unresolvable else Code.UNSCHEDULABLE
     return Status(code, tuple(map(_reason, resources)))
 
 

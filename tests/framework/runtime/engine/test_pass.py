@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
 from kschedfw.framework.runtime.engine import pass_in_use
+from kschedfw.plugins._resources import Usage
 from kschedfw.plugins.inter_pod_affinity.scoring import normalized
-from kschedfw.plugins.node_resources_balanced_allocation import balance
+from kschedfw.plugins.node_resources_balanced_allocation import scores_of
 from kschedfw.plugins.node_resources_fit.scoring import least_allocated, most_allocated
 
 
@@ -65,7 +66,7 @@ def score(
 def test_scores_by_free_and_by_used_shares_are_those_of_the_scalar_form(
     form: Any, first: tuple[int, int, int], second: tuple[int, int, int]
 ) -> None:
-    usages = [(used + request, there, 1) for there, used, request in (first, second) if there]
+    usages = [Usage(*amounts, 1) for amounts in (first, second)]
     assert score(form, (1, 0, 0), first, second) == least_allocated(usages)
     assert score(form, (0, 0, 1), first, second) == most_allocated(usages)
 
@@ -74,14 +75,7 @@ def test_scores_by_free_and_by_used_shares_are_those_of_the_scalar_form(
 def test_score_by_balance_is_that_of_the_scalar_form(
     form: Any, first: tuple[int, int, int], second: tuple[int, int, int]
 ) -> None:
-    before, after = (
-        balance([min(amount / there, 1.0) for amount, there in usages])
-        for usages in (
-            [(used, there) for there, used, _ in (first, second) if there],
-            [(used + request, there) for there, used, request in (first, second) if there],
-        )
-    )
-    assert score(form, (0, 1, 0), first, second) == 50 + (50 + after - before) // 2
+    assert score(form, (0, 1, 0), first, second) == scores_of([Usage(*first, 1), Usage(*second, 1)], 1)[0]
 
 
 @st.composite
