@@ -147,12 +147,12 @@ class LearnedHook(ABC):
             number = None
         return number == self._number_at(answer, position) or self.found_impure(pod, info)
 
-    def found_impure(self, pod: Pod, info: NodeInfo) -> bool:
-        """End learning, since the hook itself answered otherwise about this node. Return False."""
+    def found_impure(self, pod: Pod, info: NodeInfo, hook_name: str = "") -> bool:
+        """End learning, since the hook itself, or the one of this name, answered otherwise now. Return False."""
         self.problem = "it isn't pure, as it answered differently for equal values"
         _log.warning(
             "plugin %s: what %s reads is learned no more: %s, for %s on %s",
-            *(self.plugin, self.hook_name, self.problem, pod.key, info.name),
+            *(self.plugin, hook_name or self.hook_name, self.problem, pod.key, info.name),
         )
         self._forget()
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +11,7 @@ import attrs
 
 from kschedfw import AnyPlugin, CycleState, NodeInfo, Pod
 from kschedfw.framework.plugin import is_pure
+from kschedfw.testing.plugin_contract.outside import outside_noted
 from kschedfw.testing.plugin_contract.stage import NewStage, PluginStage, on_stages
 from kschedfw.testing.plugin_contract.subject import Subject, violated
 
@@ -61,12 +63,15 @@ class PurityChecks(Subject):
         stage.clock.advance(_SECONDS)
         for pod in stage.pods:
             stage.reserve(pod)
-        for each in reversed(asked):
-            again = stage.hooks.answer(each.hook, each.state, each.pod, each.info)
+        with ThreadPoolExecutor(1) as another_thread:
+            answers = another_thread.map(
+                lambda each: stage.hooks.answer(each.hook, each.state, each.pod, each.info), reversed(asked)
+            )
+        for each, again in zip(reversed(asked), answers, strict=True):
             if again != each.answer:
                 violated(
                     f"{self._name}.{each.hook}, which says that it is pure, answers {each.answer!r} for {each.pod.key} "
-                    f"on {each.info.name} and later, for the same arguments, {again!r}",
+                    f"on {each.info.name}, and later, for the same arguments and on another thread, {again!r}",
                     _REMEDY,
                 )
 
@@ -89,10 +94,15 @@ def _ask_all(stage: PluginStage, plugin: AnyPlugin, hook: str) -> Iterator[_Aske
 
 @contextmanager
 def _nothing_else_read(name: str, hook: str, plugin: AnyPlugin) -> Iterator[None]:
-    """Report a violation if the hook, which is called meanwhile, asks the handle or changes the plugin."""
+    """Report a violation if the hook, which is called meanwhile, reads or changes what isn't an argument.
+
+    That is the handle, the plugin, and what belongs to the process or the machine.
+    """
     before = _attributes(plugin)
-    with _noted_handle(plugin) as read:
+    with _noted_handle(plugin) as read, outside_noted() as outside:
         yield
+    if outside:
+        violated(f"{name}.{hook}, which says that it is pure, reads {outside[0]}", _REMEDY)
     if read:
         violated(
             f"{name}.{hook}, which says that it is pure, asks the handle for its {', '.join(read)}", _REMEDY

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
+from unittest import mock
 
 import attrs
 
@@ -23,6 +24,7 @@ from kschedfw import (
     SchedulingError,
     default_profile,
 )
+from kschedfw.framework.learning.learned import LearnedHook
 from kschedfw.testing import FakeClock
 from kschedfw.testing.strategies.hooks import PureHooks
 from tests.scheduler.churn.objects import Terrain, changed_node, random_kinds, random_node
@@ -94,7 +96,20 @@ class Twins:
         self._count = 0
 
     def run(self, decisions: int) -> None:
-        """Compare decisions, between which several things change."""
+        """Compare decisions, between which several things change.
+
+        Learned answers are asked again much more often than in a scheduler: no plugin may be taken for one that isn't
+        pure.
+        """
+        with (
+            mock.patch("kschedfw.framework.learning.learned._ASKED_AGAIN", 5),
+            mock.patch("kschedfw.framework.runtime.engine.planner._ASKED_AGAIN", 3),
+        ):
+            self._run(decisions)
+        problems = [form.problem for form in self._forms()]
+        assert not any(problem.startswith("it isn't pure") for problem in problems)
+
+    def _run(self, decisions: int) -> None:
         random = self._random
         for _ in range(decisions):
             for _ in range(random.choice([0, 0, 1, 2])):
@@ -110,8 +125,11 @@ class Twins:
 
     def asked(self) -> tuple[int, int]:
         """Return how many batch answers were learned ones, and how often learning has paused."""
-        forms = [form for each in self.sides[0].framework.learned.values() for form in each.forms.values()]
+        forms = self._forms()
         return sum(len(form.of_node.places) for form in forms), sum(form.pauses for form in forms)
+
+    def _forms(self) -> Sequence[LearnedHook]:
+        return [form for each in self.sides[0].framework.learned.values() for form in each.forms.values()]
 
     def close(self) -> None:
         for side in self.sides:

@@ -150,24 +150,75 @@ class Kept:
 
     def ask_again(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> None:
         """Compare a learned answer about a node with the hook's own. If they differ, learning ends: it isn't pure."""
-        step, info, forms = self.step, table.node_infos[row], self.step.learned.forms
+        if self.is_idle:
+            return
+        info, forms = table.node_infos[row], self.step.learned.forms
         if self.pre_score is not None and self.pre_score.written is not None:
             state = state.clone()
             state.take(self.pre_score.written)
-        filters, scores = self._refusals, self._scores
-        if step.filtering is not None and filters is not None and self.keeps_refusals:
-            code = int(filters.values[row])
-            if code not in (UNKNOWN_CODE, self._codes.code_of(step.filtering.ask(state, pod, info))):
-                forms["filter_batch"].found_impure(pod, info)
-        if step.scoring is not None and scores is not None and self.keeps_scores:
-            scores.follow(table)
-            score = int(scores.values[row])
-            try:
-                is_same = score in (UNKNOWN_SCORE, step.scoring.ask(state, pod, info))
-            except ScoreError:
-                is_same = False
-            if not is_same:
-                forms["score_batch"].found_impure(pod, info)
+        if not self._skips_filter and not self._keeps_refusal_of(state, pod, row, info):
+            forms["filter_batch"].found_impure(pod, info)
+        elif not self._skips_score and not self._keeps_score_of(state, pod, table, row, info):
+            forms["score_batch"].found_impure(pod, info)
+        elif hook := self._impure_pre_hook(state, pod, table, info):
+            for each in forms.values():
+                each.found_impure(pod, info, hook)
+
+    @property
+    def _skips_filter(self) -> bool:
+        return self.pre_filter is not None and self.pre_filter.skips
+
+    @property
+    def _skips_score(self) -> bool:
+        return self.pre_score is not None and self.pre_score.skips
+
+    def _keeps_refusal_of(self, state: CycleState, pod: Pod, row: int, info: NodeInfo) -> bool:
+        """Return whether the kept answer about a node, if there is one, is the filter's."""
+        if self.step.filtering is None or self._refusals is None or not self.keeps_refusals:
+            return True
+        code = int(self._refusals.values[row])
+        return code in (UNKNOWN_CODE, self._codes.code_of(self.step.filtering.ask(state, pod, info)))
+
+    def _keeps_score_of(
+        self, state: CycleState, pod: Pod, table: NodeTable, row: int, info: NodeInfo
+    ) -> bool:
+        scores = self._scores
+        if self.step.scoring is None or scores is None or not self.keeps_scores:
+            return True
+        scores.follow(table)
+        score = int(scores.values[row])
+        try:
+            return score in (UNKNOWN_SCORE, self.step.scoring.ask(state, pod, info))
+        except ScoreError:
+            return False
+
+    def _impure_pre_hook(self, state: CycleState, pod: Pod, table: NodeTable, info: NodeInfo) -> str:
+        """Return the pre_filter or pre_score that, called again, leads to another answer about this node; "" if none.
+
+        Only answers are compared: what the hooks write need not have an equality.
+        """
+        step, nodes, anew = self.step, table.node_infos, CycleState()
+        if step.pre_filter is not None and self.pre_filter is not None:
+            again = _prepared(step.pre_filter, pod, nodes)
+            if again is None or again.skips is not self.pre_filter.skips:
+                return "pre_filter"
+            anew = anew if again.written is None else again.written
+            if step.filtering is not None and not again.skips:
+                code_of, ask = self._codes.code_of, step.filtering.ask
+                if code_of(ask(state, pod, info)) != code_of(ask(anew, pod, info)):
+                    return "pre_filter"
+        if step.pre_score is not None and self.pre_score is not None:
+            again = _prepared(step.pre_score, pod, nodes, anew)
+            if again is None or again.skips is not self.pre_score.skips:
+                return "pre_score"
+            anew = anew if again.written is None else again.written
+        if step.scoring is None or self.pre_score is None or self._skips_score:
+            return ""
+        try:
+            is_same = step.scoring.ask(state, pod, info) == step.scoring.ask(anew, pod, info)
+        except ScoreError:
+            is_same = True  # the framework hears of it from the hook
+        return "" if is_same else "pre_score" if step.pre_score is not None else "pre_filter"
 
     def _asked(self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray) -> Codes:
         each = self.step.filtering

@@ -144,7 +144,7 @@ class Planner:
         """Compare a kept answer of each learned plugin with the hook's own: it may not be as pure as it says."""
         table = self._snapshot.table
         for each in plan.kept.values():
-            if each.step.is_learned and each.step.name not in state.skip_filter_plugins:
+            if each.step.is_learned:
                 each.ask_again(state, pod, table, self.decided_together // _ASKED_AGAIN % len(table))
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:

@@ -3,7 +3,8 @@
 It finds what a Framework refuses at run time: a hook that doesn't exist or isn't marked, an argument that the
 hook doesn't have or that has another type, a result of another type, `async def`, a missing `self`, an option
 of pluggy's that has no effect. The methods `evidence` and `sign` are checked in classes that have a hook. Types
-are compared by mypy's rules. All errors have the code `kschedfw`, by which a module can be left out of the check.
+are compared by mypy's rules. A hook that its class says is pure, and whose source shows that it isn't, is an error,
+too. All errors have the code `kschedfw`, by which a module can be left out of the check.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from mypy.options import Options
 from mypy.plugin import ClassDefContext, MethodContext, Plugin
 from mypy.subtypes import is_subtype
 from mypy.types import CallableType, Type
+
+from kschedfw.mypy.purity import impurities
 
 HOOK: Final = ErrorCode("kschedfw", "Check that the hooks of kschedfw's plugins fit their specs", "Plugins")
 
@@ -115,6 +118,8 @@ def _look(context: MethodContext) -> Type:
         problems = _problems(marked.func, _specs(checker.modules), checker.options)
         for text, where in (*problems, *_problems_of_class(marked, checker)):
             checker.fail(text, where, code=HOOK)
+        for text, where in impurities(marked):
+            checker.fail(f'Hook "{marked.func.name}" says that it is pure, and {text}', where, code=HOOK)
     return context.default_return_type
 
 
