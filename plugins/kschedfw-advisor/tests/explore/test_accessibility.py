@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, expect
 
 from kschedfw.testing.browser import Watched, violations, watched
 
-pytestmark = pytest.mark.slow
+# See test_browser.py.
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 
 def pending(found: Watched) -> None:

@@ -1,4 +1,8 @@
-"""The page in a real headless Chromium: what people do with it."""
+"""The page in a real headless Chromium: what people do with it.
+
+The first class runs in each suite where there is a browser. The others, and those of the modules beside this one, run
+for each change in CI's browser job, and every night: a test takes a browser two seconds of a core.
+"""
 
 from __future__ import annotations
 
@@ -77,6 +81,7 @@ class TestLooking:
         assert page.locator("img").count() == 0
 
 
+@pytest.mark.nightly
 class TestADecision:
     def test_the_matrix_of_a_pod(self, opened: Watched) -> None:
         decision = open_pod(opened.page, "default/web")
@@ -124,6 +129,7 @@ class TestADecision:
             assert found.problems == []
 
 
+@pytest.mark.nightly
 class TestWhatIf:
     def test_what_moves_is_shown_before_it_is_kept_and_can_be_undone(
         self, opened: Watched, tmp_path: Path
@@ -208,6 +214,7 @@ class TestWhatIf:
         expect(page.locator("#problem")).to_be_empty()
 
 
+@pytest.mark.nightly
 class TestTime:
     def test_two_configurations_side_by_side(self, opened: Watched) -> None:
         page = opened.page
@@ -246,6 +253,7 @@ class TestTime:
         expect(told).to_contain_text(re.compile(r"requested 6Gi\s*allocated 5Gi\s*pending 1Gi"))
 
 
+@pytest.mark.nightly
 class TestGroups:
     """Pods that are scheduled together, in the racks of a cluster."""
 
@@ -330,6 +338,7 @@ class TestGroups:
             expect(found.page.locator("#pending-side")).to_contain_text("pods would be placed")
 
 
+@pytest.mark.nightly
 class TestEveryScreen:
     @pytest.mark.parametrize("width", [400, 1280])
     @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

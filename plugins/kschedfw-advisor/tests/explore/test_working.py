@@ -16,7 +16,8 @@ from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.api import Node, OwnerReference, Pod, PodDisruptionBudget, object_from_manifest
 from kschedfw.testing.browser import Watched, watched
 
-pytestmark = pytest.mark.slow
+# See test_browser.py.
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 LONG = "default/a-service-with-quite-a-long-name-6f9c7d8b5c-x7k2p"
 
