@@ -17,6 +17,7 @@ from kschedfw.api.field_errors import at, first_of, join, printable, quoted, sho
 from kschedfw.api.files import UnreadableError, content_of, lines_of, open_file
 from kschedfw.api.json_stream import is_too_deep
 from kschedfw.api.names import subdomain_problems
+from kschedfw.api.pod_json import pod_from_json
 from kschedfw.api.scalars import Duration, read_duration, read_integer, write_time, wrong
 from kschedfw.api.selector_text import SelectorSyntaxError, parse_selector
 from kschedfw.api.sources import STANDARD_INPUT, read_at_most, sources
@@ -47,6 +48,7 @@ __all__ = [
     "open_file",
     "parse_selector",
     "plural_of",
+    "pod_from_json",
     "printable",
     "quoted",
     "read_at_most",

@@ -149,10 +149,14 @@ def _read_spec(manifest: object, labels: FrozenDict[str, str]) -> PodSpec | None
     )
 
 
-def _with_shared_labels(metadata: ObjectMeta) -> ObjectMeta:
-    labels = metadata.labels
+def shared_labels(labels: FrozenDict[str, str]) -> FrozenDict[str, str]:
+    """Return equal labels, in the same order, that pods share."""
     # The order of labels is part of the key: equal dicts may differ in it, and it is visible in messages and output.
-    return _with_labels(metadata, _shared(labels, tuple(labels))) if labels else metadata
+    return _shared(labels, tuple(labels)) if labels else labels
+
+
+def _with_shared_labels(metadata: ObjectMeta) -> ObjectMeta:
+    return _with_labels(metadata, shared_labels(metadata.labels)) if metadata.labels else metadata
 
 
 def _shared_status(status: PodStatus) -> PodStatus:

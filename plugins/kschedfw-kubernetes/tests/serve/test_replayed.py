@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import pytest
 from kschedfw_kubernetes.cluster import Client, connect
-from kschedfw_kubernetes.cluster.decoding import read
+from kschedfw_kubernetes.cluster.decoding import read_json
 from kschedfw_kubernetes.cluster.resources import resources_of
 from kschedfw_kubernetes.testing import ApiServer, User
 from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
@@ -134,9 +134,7 @@ def listed(client: Client, kind: type[Named]) -> list[Any]:
     """
     resource = resources_of(kind)[0]
     return [
-        read(content, resource)
-        for page in client.pages(resource.collection())
-        for content in page.items or ()
+        read_json(text, resource) for page in client.pages(resource.collection()) for text in page.items or ()
     ]
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from kschedfw import Clock, SystemClock
 from kschedfw_kubernetes.cluster.credentials import Credentials
-from kschedfw_kubernetes.cluster.decoding import UNREADABLE, Content
+from kschedfw_kubernetes.cluster.decoding import UNREADABLE, Content, content_of
 from kschedfw_kubernetes.cluster.errors import ApiError, FencedError, UnavailableError, api_error
 from kschedfw_kubernetes.cluster.fence import Fence
 from kschedfw_kubernetes.cluster.kubeconfig import ConnectionConfig, load_connection
@@ -56,10 +56,10 @@ class _ListMeta(
 
 
 class Page(msgspec.Struct):
-    """A page of a list. `token` requests the next page; it is empty on the last one."""
+    """A page of a list: the JSON of its objects. `token` requests the next page; it is empty on the last one."""
 
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[Content] | None = None
+    items: list[msgspec.Raw] | None = None
 
     @property
     def resource_version(self) -> str:
@@ -76,7 +76,6 @@ class Page(msgspec.Struct):
 
 
 _decode_page: Final = msgspec.json.Decoder(Page).decode
-_decode_object: Final = msgspec.json.Decoder(Content).decode
 _decode_status: Final = msgspec.json.Decoder(_Status).decode
 
 
@@ -166,7 +165,7 @@ class Client:
             UnavailableError: it can't be reached.
         """
         request = Request("GET", _target(path, query))
-        return self._decoded(request, self._repeated(request).body, _decode_object)
+        return self._decoded(request, self._repeated(request).body, content_of)
 
     def pages(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[Page]:
         """Yield all pages of a list. Raises what `get` raises, and ExpiredError if reading took too long."""
@@ -229,7 +228,7 @@ class Client:
         """
         body = b"" if content is None else msgspec.json.encode(content)
         request = Request(method, _target(path, query), body, content_type)
-        decode = _decode_object if needs_response else _ignored
+        decode = content_of if needs_response else _ignored
         with self._timed(request):
             return self._written(request, settle, deadline, attempts, decode, unguarded=unguarded)
 
@@ -264,13 +263,13 @@ class Client:
         """Write a lease: one attempt without rate limit or fence. Raises the errors of `write`."""
         request = Request(method, path, msgspec.json.encode(content))
         with self._timed(request):
-            return self._decoded(request, self._once(request, timeout).body, _decode_object)
+            return self._decoded(request, self._once(request, timeout).body, content_of)
 
     def get_once(self, path: str, timeout: float) -> Content:
         """Return the object at the path, by a single request without rate limit. Raises the errors of `get`."""
         request = Request("GET", path)
         with self._timed(request):
-            return self._decoded(request, self._once(request, timeout).body, _decode_object)
+            return self._decoded(request, self._once(request, timeout).body, content_of)
 
     # --- internals ---
 

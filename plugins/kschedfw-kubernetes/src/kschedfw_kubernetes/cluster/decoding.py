@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kschedfw.api import KINDS, ManifestError, Named, read_object
-from kschedfw.api.reading import read_custom_object
+from kschedfw.api import KINDS, Named, Pod, read_object
+from kschedfw.api.reading import pod_from_json, read_custom_object
 from kschedfw_kubernetes.cluster.resources import Resource
 
 Content = dict[str, Any]
@@ -16,16 +16,29 @@ Content = dict[str, Any]
 
 
 class WatchLine(msgspec.Struct):
-    """A line of a watch: its type (`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`), and its object."""
+    """A line of a watch: its type (`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`), and its object's JSON."""
 
     type: str
-    object: Content
+    object: msgspec.Raw
 
 
 decode_line: Final = msgspec.json.Decoder(WatchLine).decode
 """Decodes a line of a watch. Raises msgspec.MsgspecError, UnicodeDecodeError or RecursionError (`UNREADABLE`)."""
 
+content_of: Final = msgspec.json.Decoder(Content).decode
+"""Decodes an object's JSON. Raises `UNREADABLE`."""
+
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def read_json(text: msgspec.Raw, resource: Resource) -> Named:
+    """Return the object of this JSON, as `read` does. Pods are read with less than half of the effort.
+
+    Raises:
+        ManifestError: a field has the wrong type.
+        msgspec.MsgspecError, UnicodeDecodeError, RecursionError: it isn't the JSON of an object; see `UNREADABLE`.
+    """
+    return pod_from_json(text) if resource.kind == Pod.__name__ else read(content_of(text), resource)
 
 
 def read(content: Content, resource: Resource) -> Named:
@@ -46,10 +59,7 @@ def read(content: Content, resource: Resource) -> Named:
     if kind is None or kind.api_version.rpartition("/")[0] != resource.api_version.rpartition("/")[0]:
         content["kind"], content["apiVersion"] = resource.kind, resource.api_version
         return read_custom_object(content)
-    try:
-        return read_object(content, kind)
-    except ManifestError:
-        return read_object(content, kind, check=False)
+    return read_object(content, kind, check=False)
 
 
 def key_of(content: Mapping[str, Any]) -> str:

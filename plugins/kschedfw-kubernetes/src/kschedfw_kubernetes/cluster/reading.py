@@ -25,12 +25,13 @@ from kschedfw.api import (
     without_collections,
 )
 from kschedfw_kubernetes.cluster.client import Client, connect
-from kschedfw_kubernetes.cluster.decoding import read
+from kschedfw_kubernetes.cluster.decoding import UNREADABLE, read_json
 from kschedfw_kubernetes.cluster.errors import (
     ExpiredError,
     ForbiddenError,
     KubernetesError,
     MissingObjectError,
+    UnavailableError,
 )
 from kschedfw_kubernetes.cluster.resources import (
     SCHEDULER_KINDS,
@@ -195,12 +196,14 @@ class _Reading:
         for page in self._client.pages(resource.collection(namespace), query):
             items = page.items or ()
             self._tell(str(resource), len(items), page.remaining)
-            for content in items:
+            for text in items:
                 try:
-                    yield read(content, resource)
+                    yield read_json(text, resource)
                 except ManifestError as error:
                     problem = ManifestError(error.errors, error.subject, self._client.config.source)
                     self._problems.setdefault(str(resource), []).append(problem)
+                except UNREADABLE as error:
+                    raise UnavailableError(f"{resource}: an object can't be read: {error}") from None
 
     def _tell(self, resource: str, read_now: int, remaining: int) -> None:
         if self._progress is not None:

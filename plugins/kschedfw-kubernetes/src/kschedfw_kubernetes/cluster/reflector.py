@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import attrs
+import msgspec
 
 from kschedfw import Clock, KschedfwError, Pod
 from kschedfw.api import ManifestError, Named
@@ -20,9 +21,10 @@ from kschedfw_kubernetes.cluster.decoding import (
     UNREADABLE,
     Content,
     WatchLine,
+    content_of,
     decode_line,
     key_of,
-    read,
+    read_json,
     version_of,
 )
 from kschedfw_kubernetes.cluster.errors import ExpiredError, MissingObjectError, UnavailableError, api_error
@@ -199,10 +201,11 @@ class Reflector:
         version = ""
         for page in self._client.pages(self.resource.collection(self._namespace), self._query):
             version = page.resource_version
-            for content in page.items or ():
-                obj = self._read(content, unreadable)
-                if obj is not None:
-                    objects.append(obj)
+            try:
+                read = [self._read(text, unreadable) for text in page.items or ()]
+            except UNREADABLE as error:
+                raise UnavailableError(f"{self.resource}: an object can't be read: {error}") from None
+            objects += [obj for obj in read if obj is not None]
             if self._stopping.is_set:
                 # A list of many pages must not delay the end of the process. `_report` tells nobody while stopping.
                 raise UnavailableError("stopped")
@@ -221,17 +224,21 @@ class Reflector:
 
         self._apply(changes)
 
-    def _read(self, content: Content, unreadable: dict[str, str]) -> Named | None:
-        key = key_of(content)
+    def _read(self, text: msgspec.Raw, unreadable: dict[str, str]) -> Named | None:
+        """Return the object of this JSON. If a field has the wrong type, note it as unreadable and return None.
+
+        Raises `UNREADABLE` if it isn't the JSON of an object.
+        """
         try:
-            obj = read(content, self.resource)
+            obj = read_json(text, self.resource)
         except ManifestError as error:
-            problem = printable(str(error), _LONGEST_TOLD)
+            key, problem = key_of(content_of(text)), printable(str(error), _LONGEST_TOLD)
             if self._unreadable.get(key) != problem:
                 _LOG.error("%s %s can't be read, and is passed over: %s", self.resource, key, problem)
             unreadable[key] = problem
             return None
-        unreadable.pop(key, None)
+        if unreadable:
+            unreadable.pop(obj.key, None)
         return obj
 
     # --- watch ---
@@ -283,35 +290,40 @@ class Reflector:
 
         Changes before an error are stored.
         """
-        changes: list[Callable[[Store], Iterator[WatchEvent]]] = []
+        changes: list[Changes] = []
         version = ""
         try:
             for line in lines:
                 try:
-                    decoded = decode_line(line)
+                    version = self._note(decode_line(line), changes) or version
                 except UNREADABLE as error:
                     raise UnavailableError(f"{self.resource}: a change can't be read: {error}") from None
-                if decoded.type == "ERROR":
-                    raise self._error(decoded.object)
-                if decoded.type != "BOOKMARK":
-                    changes.append(self._change(decoded))
-                version = version_of(decoded.object) or version
         finally:
             if changes and not self._stopping.is_set:
                 # All changes that have arrived together are applied under one lock, and delivered once.
                 self._apply(lambda store: (event for change in changes for event in change(store)))
         return version
 
-    def _change(self, line: WatchLine) -> Callable[[Store], Iterator[WatchEvent]]:
-        key = key_of(line.object)
-        obj = self._read(line.object, self._unreadable)
-        if line.type == EventType.DELETED:
+    def _note(self, line: WatchLine, changes: list[Changes]) -> str:
+        """Append what a line changes in the store. Return the version after it.
+
+        Raises:
+            Exception: the line is an error of the server.
+        """
+        if line.type == "ERROR":
+            raise self._error(content_of(line.object))
+        is_deleted = line.type == EventType.DELETED
+        obj = None if line.type == "BOOKMARK" else self._read(line.object, self._unreadable)
+        if obj is not None:
+            changes.append(lambda store: store.remove(obj.key, obj) if is_deleted else store.put(obj))
+            return obj.metadata.resource_version
+        # A bookmark, which has nothing but a version, or an object that can't be read, whose last state is kept.
+        content = content_of(line.object)
+        if is_deleted:
+            key = key_of(content)
             self._unreadable.pop(key, None)
-            return lambda store: store.remove(key if obj is None else obj.key, obj)
-        if obj is None:
-            # Keep the object's previous state, since the new one can't be parsed.
-            return lambda _store: iter(())
-        return lambda store: store.put(obj)
+            changes.append(lambda store: store.remove(key))
+        return version_of(content)
 
     def _error(self, status: Content) -> Exception:
         code = status.get("code")
