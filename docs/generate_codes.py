@@ -72,8 +72,9 @@ doesn't know. [The JSON schema](codes.schema.json) has the same tables.
 | `scale-down` | `kept` | why each node stays |
 
 A cause has further fields: the `plugin`, how many `nodes` it keeps the pod off, of how many (`ofNodes`), and
-`closestNode`, whose numbers the parameters are. `decisive` are the causes on the node that is closest to taking the
-pod: it has no place unless these go. Decisive ones come first. Amounts are integers: millicores of CPU, bytes, pieces.
+`closestNode`, whose numbers the parameters are. `decisive` are the causes on the node that the first
+remedy opens to the pod; without a remedy, on the node that is closest to taking it. It has no place there unless these
+go. Decisive ones come first. Amounts are integers: millicores of CPU, bytes, pieces.
 
 ```console
 $ kschedfw pending cluster.yaml --json | jq '.groups[].kinds[] | {{workload, outcome, cause: .causes[0].code}}'

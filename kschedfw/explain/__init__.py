@@ -4,7 +4,7 @@ With an `ExplainingScheduler` as its algorithm, a scheduler makes an `Explanatio
 """
 
 from kschedfw.explain.as_json import SCHEMA_VERSION
-from kschedfw.explain.causes import Cause, cause_of_group, causes_of
+from kschedfw.explain.causes import Cause, cause_of_group, causes_of, decided_on
 from kschedfw.explain.codes import CAUSES, FINDINGS, GROUP_CAUSES, Code
 from kschedfw.explain.decision_record import gated
 from kschedfw.explain.explanation import (
@@ -65,6 +65,7 @@ __all__ = [
     "Victim",
     "cause_of_group",
     "causes_of",
+    "decided_on",
     "code_of_plugin",
     "explain_pod",
     "gated",

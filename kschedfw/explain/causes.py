@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import attrs
+
 from kschedfw.api.records import define, frozen
 from kschedfw.explain.explanation import Explanation
 from kschedfw.explain.groups import GroupStep
@@ -21,8 +23,8 @@ class Cause:
     """A requirement that keeps a pod off `nodes` of all nodes.
 
     `node` is the one of them that is closest to meeting it, with `evidence` of what it has instead; empty where the
-    pod was refused before any node was looked at. A `decisive` cause keeps the pod off the closest node of all, so the
-    pod has no place unless it goes.
+    pod was refused before any node was looked at. A `decisive` cause keeps the pod off the closest node of all, or off
+    another one that decides (`decided_on`): the pod gets no place there unless it goes.
     """
 
     plugin: str
@@ -78,10 +80,39 @@ def causes_of(explanation: Explanation) -> tuple[Cause, ...]:
         else:
             tally.count(node, each)
     decisive = _decisive(by_node.values(), found)
-    causes = (
+    return _in_order(
         Cause(key[0], tally.evidence, tally.nodes, of, tally.node, key in decisive)
         for key, tally in found.items()
     )
+
+
+def decided_on(causes: Sequence[Cause], explanation: Explanation, node: str) -> tuple[Cause, ...]:
+    """Return the causes of an explanation with those on another node as the decisive ones, and with its numbers.
+
+    Such a node is the one that a remedy opens to the pod. Where the explanation has no refusal of it, such as of a
+    new node, the causes stay as they are.
+    """
+    if node not in explanation.nodes:
+        return tuple(causes)
+    row = explanation.of(node)
+    there: dict[_Key, Evidence] = {}
+    for status in (row.refusal, *row.also_refused_by.values()):
+        if status is not None:
+            for each in row.evidence.get(status.plugin, (_without_evidence(status),)):
+                there[status.plugin, each.code, each.asked] = each
+    moved = []
+    for cause in causes:
+        found = there.get((cause.plugin, cause.evidence.code, cause.evidence.asked))
+        # Another node may be closer to meeting this requirement by itself, but it fails others.
+        moved.append(
+            attrs.evolve(cause, decisive=False)
+            if found is None
+            else attrs.evolve(cause, decisive=True, node=node, evidence=found)
+        )
+    return _in_order(moved) if any(cause.decisive for cause in moved) else tuple(causes)
+
+
+def _in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     return tuple(sorted(causes, key=lambda cause: (not cause.decisive, -cause.nodes, str(cause))))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.explain import CAUSES, Cause, Evidence, causes_of, code_of_plugin, explain_pod
+from kschedfw.explain import CAUSES, Cause, Evidence, causes_of, code_of_plugin, decided_on, explain_pod
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
 from kschedfw.testing import decide
@@ -79,6 +79,19 @@ def test_a_selector_that_no_node_meets_is_decisive() -> None:
         ("node-selector", 2, True),
         ("insufficient-resource", 1, False),
     ]
+
+
+def test_the_causes_on_the_node_that_decides_are_decisive_with_its_numbers() -> None:
+    kept = make_node("kept").capacity(cpu=2).taint("dedicated", value="db").build()
+    explanation = decide(make_pod("p").requests(cpu=8).build(), nodes=[small("near", 7), kept])
+    causes = causes_of(explanation)
+    found = decided_on(causes, explanation, "kept")
+    assert [(each.code, each.node, each.decisive) for each in found] == [
+        ("insufficient-resource", "kept", True),
+        ("untolerated-taint", "kept", True),
+    ]
+    assert found[0].evidence.values["short"] == 6000
+    assert decided_on(causes, explanation, "a node that isn't there") == causes
 
 
 def test_a_plugin_without_evidence_has_its_name_as_the_code() -> None:

@@ -17,6 +17,8 @@ LABELLED = make_node("n1").capacity(cpu=4, memory="8Gi", pods=10).labels(disk="s
 TAINTED = make_node("n2").capacity(cpu=4, memory="8Gi", pods=10).taint("spot").build()
 CORDONED = make_node("n3").capacity(cpu=4, memory="8Gi", pods=10).unschedulable().build()
 
+PLACES = (("n1", "arm", "a"), ("n2", "arm", "b"), ("n3", "amd", "c"))
+
 
 def causes(cluster: WhatIf) -> list[Cause]:
     found = explain_pending(cluster)
@@ -92,9 +94,19 @@ def test_the_cause_is_the_obstacle_that_the_first_remedy_removes(
 def test_what_is_requested_is_told_as_taken_where_an_empty_node_has_so_much() -> None:
     busy = make_pod("busy").requests(cpu="3").node("n1").build()
     found = causes(what_if([LABELLED, busy], make_pod("p").requests(cpu="3500m").build()))
-    assert found == [
-        Cause("resources", "It requests 3.5 of cpu, and no node that it may use has so much left.")
-    ]
+    assert found == [Cause("resources", "It requests 3.5 of cpu; of the nodes that would do, n1 has 1 left.")]
+
+
+def test_entries_of_a_selector_that_no_node_has_together_are_told_together() -> None:
+    nodes = [node(name).labels(arch=arch, zone=zone).build() for name, arch, zone in PLACES]
+    found = causes(what_if(nodes, make_pod("p").node_selector(arch="arm", zone="c").build()))
+    assert found == [Cause("node-labels", "The 2 nodes with arch=arm don't have zone=c.")]
+
+
+def test_all_taints_that_the_first_remedy_tolerates_are_told() -> None:
+    kept = make_node("n").capacity(cpu=4, memory="8Gi", pods=10).taint("a").taint("b", value="x").build()
+    (found,) = causes(what_if([kept], make_pod("p").build()))
+    assert found.text == "The nodes that would do have the taints a:NoSchedule and b=x:NoSchedule."
 
 
 def test_where_another_pod_is_in_the_way_the_cause_is_why_it_is() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import attrs
-from kschedfw_advisor.pending import Pending, PodKind, explain_pending
+import pytest
+from kschedfw_advisor.pending import Pending, PodKind, explain_pending, kinds_by_default
 from small_clusters import node, owned, running, what_if
 
 from kschedfw import FeatureGates, Pod, make_pod, make_pod_group
@@ -149,3 +150,8 @@ class TestGroups:
         found = {str(remedy): remedy.placed for remedy in kind.remedies}
         assert found["request 2730Mi of memory instead of 3Gi"] == 3
         assert found["1Gi more memory on node n1"] == 3
+
+
+@pytest.mark.parametrize(("nodes", "kinds"), [(0, 20_000), (100, 200), (1_000, 20), (5_000, 20)])
+def test_help_is_sought_for_more_kinds_where_there_are_fewer_nodes(nodes: int, kinds: int) -> None:
+    assert kinds_by_default(nodes) == kinds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -74,15 +74,27 @@ def cause_of(kind: PodKind, reasons: Iterable[str], cluster: Cluster) -> Cause:
         return Cause("volume", problem.text)
     for found in missing_group(pod, cluster) if group_key(pod) and kind.notes else ():
         return Cause("group", str(found))
-    for change in kind.remedies[0].changes if kind.remedies else ():
-        if (cause := _removed_by(change, pod, cluster)) is not None:
-            return cause
+    first = kind.remedies[0].changes if kind.remedies else ()
+    if (removed := _removed_by_all(first, kind, cluster)) is not None:
+        return removed
     if kind.notes and pod.storage:
         return Cause("volume", str(kind.notes[0]))
-    return _of_reasons(tuple(reasons), pod, cluster)
+    return _of_reasons(tuple(reasons), kind, cluster)
 
 
-def _removed_by(change: Change, pod: Pod, cluster: Cluster) -> Cause | None:
+def _removed_by_all(changes: Sequence[Change], kind: PodKind, cluster: Cluster) -> Cause | None:
+    """Return the obstacles that the changes remove, a sentence each; the code is that of the first."""
+    taints = [each.taint for each in changes if isinstance(each, Tolerate)]
+    if taints and len(taints) == len(changes):
+        word = "taint" if len(taints) == 1 else "taints"
+        told = " and ".join(map(taint_text, taints))
+        return Cause("taint", f"The nodes that would do have the {word} {told}.")
+    causes = [cause for each in changes if (cause := _removed_by(each, kind, cluster)) is not None]
+    texts = dict.fromkeys(cause.text for cause in causes)
+    return Cause(causes[0].code, " ".join(texts)) if causes else None
+
+
+def _removed_by(change: Change, kind: PodKind, cluster: Cluster) -> Cause | None:
     """Return the obstacle that the change removes; None for a change, such as another pod's end, that removes any."""
     match change:
         case RemoveGates(gates):
@@ -102,10 +114,12 @@ def _removed_by(change: Change, pod: Pod, cluster: Cluster) -> Cause | None:
         case RespellLabel(key=key, value=value):
             return Cause("node-labels", f"No node has {_pair(key, value)}.")
         case DropSelector(labels):
-            return _of_labels(labels, cluster)
+            return _of_labels(labels, kind.pods[0], cluster)
         case LabelNode(labels=labels):
             return _of_labels(
-                FrozenDict({key: value for key, value in labels.items() if value is not None}), cluster
+                FrozenDict({key: value for key, value in labels.items() if value is not None}),
+                kind.pods[0],
+                cluster,
             )
         case DropRequirements(requirements):
             return Cause(
@@ -116,7 +130,7 @@ def _removed_by(change: Change, pod: Pod, cluster: Cluster) -> Cause | None:
         case Uncordon(node):
             return Cause("node-state", f"The nodes that would do are cordoned, such as {node}.")
         case RequestLess(resource=resource) | EnlargeNode(resource=resource):
-            return _of_request(resource, pod, cluster)
+            return _of_request(resource, kind, cluster)
         case Spread(topology_key=key) | FewerDomains(topology_key=key):
             return Cause("spread", f"Its spread over {key} allows none of the nodes with room.")
         case PreferPodRule(topology_key=key, anti=True):
@@ -126,32 +140,44 @@ def _removed_by(change: Change, pod: Pod, cluster: Cluster) -> Cause | None:
     return None
 
 
-def _of_labels(labels: FrozenDict[str, str], cluster: Cluster) -> Cause:
-    told = ", ".join(_pair(key, value) for key, value in labels.items())
-    having = sum(labels.items() <= node.labels.items() for node in cluster.list(Node))
+def _of_labels(labels: FrozenDict[str, str], pod: Pod, cluster: Cluster) -> Cause:
+    """Return the cause for entries of a nodeSelector: nobody has them, or nobody together with the other entries."""
+    nodes = [node.labels.items() for node in cluster.list(Node)]
+    having = sum(labels.items() <= each for each in nodes)
     if not having:
-        return Cause("node-labels", f"No node has {told}.")
-    nodes = "The only node" if having == 1 else f"The {having:,} nodes"
-    return Cause("node-labels", f"{nodes} with {told} can't take it.")
+        return Cause("node-labels", f"No node has {_pairs(labels)}.")
+    others = FrozenDict({key: value for key, value in pod.spec.node_selector.items() if key not in labels})
+    beside = [each for each in nodes if others.items() <= each] if others else []
+    if beside and not any(labels.items() <= each for each in beside):
+        none = "The only node" if len(beside) == 1 else f"The {len(beside):,} nodes"
+        lack = "doesn't have" if len(beside) == 1 else "don't have"
+        return Cause("node-labels", f"{none} with {_pairs(others)} {lack} {_pairs(labels)}.")
+    with_them = "The only node" if having == 1 else f"The {having:,} nodes"
+    return Cause("node-labels", f"{with_them} with {_pairs(labels)} can't take it.")
 
 
-def _of_request(resource: str, pod: Pod, cluster: Cluster) -> Cause:
-    request, largest = pod.requests.demand.get(resource), _largest(resource, cluster)
+def _of_request(resource: str, kind: PodKind, cluster: Cluster) -> Cause:
+    request, largest = kind.pods[0].requests.demand.get(resource), _largest(resource, cluster)
     asked = f"It requests {_amount_text(resource, request)} of {resource}"
     if request > largest:
         most = f"the largest has {_amount_text(resource, largest)}" if largest else "none offers it"
         return Cause("resources", f"{asked}, more than any node has: {most}.")
+    for cause in kind.causes:
+        free = cause.evidence.values.get("free")
+        if cause.decisive and cause.node and cause.evidence.values.get("resource") == resource:
+            left = "nothing" if not isinstance(free, int) or free <= 0 else _amount_text(resource, free)
+            return Cause("resources", f"{asked}; of the nodes that would do, {cause.node} has {left} left.")
     return Cause("resources", f"{asked}, and no node that it may use has so much left.")
 
 
-def _of_reasons(reasons: tuple[str, ...], pod: Pod, cluster: Cluster) -> Cause:
+def _of_reasons(reasons: tuple[str, ...], kind: PodKind, cluster: Cluster) -> Cause:
     """Return the cause in plain words for kube-scheduler's reasons; a single other reason stands for itself."""
     short = {found for reason in reasons if (found := _INSUFFICIENT.search(reason))}
     if short:
         # The resource of which the pod asks for the most, compared to what nodes have.
         names = sorted(each.group(1) for each in short)
-        worst = max(names, key=lambda name: _shortage(name, pod, cluster))
-        return _of_request(worst, pod, cluster)
+        worst = max(names, key=lambda name: _shortage(name, kind.pods[0], cluster))
+        return _of_request(worst, kind, cluster)
     for part, code, text in _IN_WORDS:
         if any(part in reason for reason in reasons):
             return Cause(code, text)
@@ -171,6 +197,10 @@ def _largest(resource: str, cluster: Cluster) -> int:
 def _amount_text(resource: str, amount: int) -> str:
     """Return the amount as people compare it: CPU in cores, since 250 and 31850m look alike."""
     return f"{amount / 1000:g}" if resource == CPU else exact_text(resource, amount)
+
+
+def _pairs(labels: Mapping[str, str]) -> str:
+    return ", ".join(_pair(key, value) for key, value in labels.items())
 
 
 def _pair(key: str, value: str) -> str:

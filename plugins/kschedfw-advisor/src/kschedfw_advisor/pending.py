@@ -13,7 +13,7 @@ from kschedfw import Node, Pod, WhatIf
 from kschedfw.api import Finding, close_to, group_key
 from kschedfw.cluster import Cluster, MissingObject, Workload, claim_problems, workload_of
 from kschedfw.config import GENERIC_WORKLOAD
-from kschedfw.explain import Cause, cause_of_group, causes_of
+from kschedfw.explain import Cause, cause_of_group, causes_of, decided_on
 from kschedfw.what_if import Refused
 from kschedfw_advisor.changes import Change, Effort, edits_of
 from kschedfw_advisor.cluster_changes import AddNodes
@@ -42,6 +42,18 @@ from kschedfw_advisor.workloads import group_of, likeness
 
 MOST_SHAPES: Final = 25
 """The number of the cluster's kinds of nodes that are tried as new nodes: the most frequent ones."""
+
+
+FEWEST_KINDS: Final = 20
+"""The number of kinds of pods that help is sought for by default in any cluster."""
+
+_NODES_LOOKED_AT: Final = 20_000
+"""The number of nodes, summed over kinds of pods, that the search for help looks at by default: about 4 s."""
+
+
+def kinds_by_default(nodes: int) -> int:
+    """Return for how many kinds of pods help is sought in a cluster of so many nodes: what takes seconds."""
+    return max(FEWEST_KINDS, _NODES_LOOKED_AT // max(nodes, 1))
 
 
 About: TypeAlias = Callable[[str, Workload | None], bool]
@@ -347,6 +359,7 @@ def _with_remedies(
             *culprits(found.explanation, causes, what_if.cluster),
             *too_large_for_allowed(kind.pods[0], what_if.cluster.list(Node)),
         )
+        opened = next((node for remedy in found.remedies[:1] for node in remedy.nodes), "")
         kind = attrs.evolve(
             kind,
             remedies=(*kind.remedies, *found.remedies),
@@ -354,7 +367,8 @@ def _with_remedies(
             untried=found.untried,
             notes=(*kind.notes, *volume_obstacles(kind.pods[0], found.explanation)),
             culprits=behind,
-            causes=causes,
+            # The first remedy opens a node: what it removes there decides, not what a nearer node lacks.
+            causes=decided_on(causes, found.explanation, opened),
             group_cause=None if found.explanation.group is None else cause_of_group(found.explanation.group),
         )
         if not any(remedy.effort is Effort.TYPO for remedy in kind.remedies):

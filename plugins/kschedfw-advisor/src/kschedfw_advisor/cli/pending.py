@@ -8,6 +8,7 @@ from typing import Annotated
 import attrs
 import typer
 
+from kschedfw import Node
 from kschedfw.cli import (
     DEFAULT_CHOICE,
     DEFAULT_READING,
@@ -32,7 +33,7 @@ from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
 from kschedfw_advisor.cli.pending_output import print_odd_amounts, print_pending, to_json
 from kschedfw_advisor.cli.what_if_input import Asked, JsonOption, asked_about
 from kschedfw_advisor.lint import odd_amounts
-from kschedfw_advisor.pending import About, explain_pending, not_misspelt
+from kschedfw_advisor.pending import About, explain_pending, kinds_by_default, not_misspelt
 
 PENDING_HELP = """Show why pods are pending, and what would help: for each kind of them the smallest changes that do.
 
@@ -69,13 +70,14 @@ def pending(
         int, typer.Option(min=1, metavar="N", help="How many changes to show for each kind of pod.")
     ] = 3,
     kinds: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=0,
             metavar="N",
-            help="For how many kinds of pods to look for help, those with the most pods first.",
+            help="For how many kinds of pods to look for help, those with the most pods first; by default 20, and more "
+            "in clusters of less than 1,000 nodes.",
         ),
-    ] = 20,
+    ] = None,
     lint: Annotated[
         bool,
         typer.Option(
@@ -109,7 +111,7 @@ def pending(
             answer = explain_pending(
                 asked.what_if,
                 groups,
-                most=kinds,
+                most=kinds_by_default(len(asked.what_if.cluster.list(Node))) if kinds is None else kinds,
                 reports=asked.background.reports,
                 progress=progress,
                 about=about,

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from kschedfw import Pod, WhatIf
+from kschedfw import Node, Pod, WhatIf
 from kschedfw.api import group_key
 from kschedfw.cli import missing_lines
 from kschedfw.cluster import Workload, missing_objects
@@ -16,13 +16,13 @@ from kschedfw_advisor.cli.what_if_output import Background, counts_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move
 from kschedfw_advisor.explore.changes import EditObjects, EditOf
 from kschedfw_advisor.observed import recorded_message
-from kschedfw_advisor.pending import PodKind, Why, explain_pending, not_misspelt
+from kschedfw_advisor.pending import PodKind, Why, explain_pending, kinds_by_default, not_misspelt
 from kschedfw_advisor.remedies import Remedy
 from kschedfw_advisor.reports import NO_REPORTS, Reports
 from kschedfw_advisor.workloads import group_of
 
-MOST_KINDS: Final = 40
-"""The number of kinds of pods that the page seeks help for: those with the most pods."""
+_FEWEST_KINDS: Final = 40
+"""The number of kinds of pods that the page seeks help for in any cluster: nobody waits for it to be done."""
 
 
 class Help(msgspec.Struct, frozen=True):
@@ -140,7 +140,8 @@ def advice_of(
 
     `notes` and `reports` are of the reading of the cluster: what was done first, and pods that aren't there.
     """
-    answer = explain_pending(what_if, most=MOST_KINDS, reports=reports, progress=progress)
+    most = max(_FEWEST_KINDS, kinds_by_default(len(what_if.cluster.list(Node))))
+    answer = explain_pending(what_if, most=most, reports=reports, progress=progress)
     background = Background([*notes], reports=reports).without(answer.uncreated, answer.idle)
     evicted = {pod.key for pod in answer.settled.evicted}
     return Advice(
@@ -185,7 +186,11 @@ def _kind_advice(kind: PodKind, why: Why, what_if: WhatIf) -> KindAdvice:
         cause=cause.text,
         message=kind.message,
         recorded="" if recorded == kind.message else recorded,
-        notes=[text for note in kind.notes if (text := str(note)) != cause.text],
+        notes=[
+            text
+            for text in dict.fromkeys(map(str, (*kind.notes, *kind.culprits)))
+            if text.rstrip(".") != cause.text.rstrip(".")
+        ],
         fits=kind.fits,
         seen=bool(kind.tried or kind.fits),
         tried=kind.tried,
