@@ -111,7 +111,7 @@ from .framework.results import not_left_over as not_left_over
 from .framework.runtime.args import ArgsError as ArgsError
 from .framework.runtime.calls import Evaluation as Evaluation
 from .framework.runtime.engine.columns import Column as Column
-from .framework.runtime.engine.plugins import PluginMemo as PluginMemo
+from .framework.runtime.engine.steps import PluginMemo as PluginMemo
 from .framework.runtime.engine.totals import Totals as Totals
 from .framework.runtime.framework import Framework as Framework
 from .framework.runtime.registry import Registry as Registry

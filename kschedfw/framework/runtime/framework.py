@@ -31,7 +31,7 @@ from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.framework.runtime.engine.plan import KeptT
 from kschedfw.framework.runtime.engine.planner import Planner
-from kschedfw.framework.runtime.engine.plugins import PluginMemo
+from kschedfw.framework.runtime.engine.steps import PluginMemo
 from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
 from kschedfw.framework.runtime.engine.turns import TRIAL_HOOKS, PlannedPod, may_take_members_alike
 from kschedfw.framework.runtime.hook_answers import as_truth
@@ -87,7 +87,7 @@ class Framework(BindingHooks, PlacementHooks):
         self.has_score_plugins = bool(self._hooks["score"])
         self._less: tuple[str, Hook] | None = next(iter(self._hooks["queue_sort"]), None)
         self._planner = Planner(plain, self.plugins, profile, self.handle, meter, evaluation)
-        self._filters = self._planner.filters
+        self._filters = self._planner.node_by_node
         self._side_by_side = Parallelizer(self.handle.parallelizer.parallelism)
         in_trials = dict.fromkeys(name for hook in TRIAL_HOOKS for name, _ in self._hooks[hook])
         self._in_trials = [self.plugins[name] for name in in_trials]
@@ -227,7 +227,7 @@ class Framework(BindingHooks, PlacementHooks):
     def refused_by_each_filter(
         self, state: CycleState, pod: Pod, nodes: NodeSelection
     ) -> Mapping[str, NodeCodes]:
-        """Return the nodes that each filter refuses, for explanations; see `Filters.refused_by_each`."""
+        """Return the nodes that each filter refuses, for explanations; see `NodeByNode.refused_by_each`."""
         return self._planner.refused_by_each(state, pod, nodes)
 
     def add_nominated_pods(

@@ -19,7 +19,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption import PreemptionPlan
-from kschedfw.framework.runtime.engine.filters import Filters
+from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.plugins.node_ports import NodePorts
@@ -423,7 +423,7 @@ def test_where_only_room_decides_the_amounts_give_the_same_victims_as_the_filter
         return summary(made.plan(preemptor))
 
     by_amounts = planned()
-    with patch.object(Filters, "only_room_decides", return_value=False) as asked:
+    with patch.object(NodeByNode, "only_room_decides", return_value=False) as asked:
         by_filters = planned()
 
     assert by_amounts == by_filters

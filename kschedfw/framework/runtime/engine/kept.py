@@ -23,7 +23,7 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.runtime.engine.columns import FEW_ROWS, UNKNOWN_CODE, UNKNOWN_SCORE, Column
-from kschedfw.framework.runtime.engine.plugins import NotTogetherError, ScoreError, check_range
+from kschedfw.framework.runtime.engine.errors import NotTogetherError, ScoreError, check_range
 from kschedfw.framework.runtime.engine.status_codes import StatusCodes
 from kschedfw.framework.runtime.engine.steps import Step, is_plain
 from kschedfw.framework.runtime.hooks import Hook
@@ -174,21 +174,21 @@ class Kept:
 
     def _keeps_refusal_of(self, state: CycleState, pod: Pod, row: int, info: NodeInfo) -> bool:
         """Return whether the kept answer about a node, if there is one, is the filter's."""
-        if self.step.filtering is None or self._refusals is None or not self.keeps_refusals:
+        if self.step.filter is None or self._refusals is None or not self.keeps_refusals:
             return True
         code = int(self._refusals.values[row])
-        return code in (UNKNOWN_CODE, self._codes.code_of(self.step.filtering.ask(state, pod, info)))
+        return code in (UNKNOWN_CODE, self._codes.code_of(self.step.ask_filter(state, pod, info)))
 
     def _keeps_score_of(
         self, state: CycleState, pod: Pod, table: NodeTable, row: int, info: NodeInfo
     ) -> bool:
         scores = self._scores
-        if self.step.scoring is None or scores is None or not self.keeps_scores:
+        if self.step.score is None or scores is None or not self.keeps_scores:
             return True
         scores.follow(table)
         score = int(scores.values[row])
         try:
-            return score in (UNKNOWN_SCORE, self.step.scoring.ask(state, pod, info))
+            return score in (UNKNOWN_SCORE, self.step.ask_score(state, pod, info))
         except ScoreError:
             return False
 
@@ -203,8 +203,8 @@ class Kept:
             if again is None or again.skips is not self.pre_filter.skips:
                 return "pre_filter"
             anew = anew if again.written is None else again.written
-            if step.filtering is not None and not again.skips:
-                code_of, ask = self._codes.code_of, step.filtering.ask
+            if step.filter is not None and not again.skips:
+                code_of, ask = self._codes.code_of, step.ask_filter
                 if code_of(ask(state, pod, info)) != code_of(ask(anew, pod, info)):
                     return "pre_filter"
         if step.pre_score is not None and self.pre_score is not None:
@@ -212,20 +212,19 @@ class Kept:
             if again is None or again.skips is not self.pre_score.skips:
                 return "pre_score"
             anew = anew if again.written is None else again.written
-        if step.scoring is None or self.pre_score is None or self._skips_score:
+        if step.score is None or self.pre_score is None or self._skips_score:
             return ""
         try:
-            is_same = step.scoring.ask(state, pod, info) == step.scoring.ask(anew, pod, info)
+            is_same = step.ask_score(state, pod, info) == step.ask_score(anew, pod, info)
         except ScoreError:
             is_same = True  # the framework hears of it from the hook
         return "" if is_same else "pre_score" if step.pre_score is not None else "pre_filter"
 
     def _asked(self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray) -> Codes:
-        each = self.step.filtering
-        assert each is not None
-        if each.batch is not None and self._asks_together(rows, len(table)):
+        each = self.step
+        if each.filter_batch is not None and self._asks_together(rows, len(table)):
             rows.setflags(write=False)
-            verdicts = each.ask_together(state, pod, table, rows)
+            verdicts = each.verdicts_on(state, pod, table, rows)
             if verdicts is None and self.step.is_learned:
                 raise NotTogetherError
             if verdicts is not None:
@@ -234,7 +233,7 @@ class Kept:
                 return self._codes.of_verdicts(verdicts, each.name)
         asked, infos = rows.tolist(), table.node_infos
         statuses: list[Status] = self._parallelizer.map(
-            len(asked), lambda index: each.ask(state, pod, infos[asked[index]])
+            len(asked), lambda index: each.ask_filter(state, pod, infos[asked[index]])
         )
         if not all(map(is_plain, statuses)):
             raise NotTogetherError
@@ -246,8 +245,7 @@ class Kept:
         Raises:
             ScoreError: the plugin fails for one of them.
         """
-        each = self.step.scoring
-        assert each is not None
+        each = self.step
         column = self._scores
         if column is None:
             column = self._scores = Column(table, self.step.reads, np.int64, UNKNOWN_SCORE)
@@ -259,14 +257,14 @@ class Kept:
         missing = rows[known == UNKNOWN_SCORE]
         fresh = None
         if self._asks_together(missing, len(rows)):
-            fresh = each.ask_together(state, pod, NodeSelection(table, missing))
+            fresh = each.scores_on(state, pod, NodeSelection(table, missing))
             if fresh is None and self.step.is_learned:
                 self.score_fails = True
                 raise NotTogetherError
         if fresh is None:
             asked, infos = missing.tolist(), table.node_infos
             scores = self._parallelizer.map(
-                len(asked), lambda index: each.ask(state, pod, infos[asked[index]])
+                len(asked), lambda index: each.ask_score(state, pod, infos[asked[index]])
             )
             fresh = np.array(scores, dtype=np.int64)
         column.values[missing] = fresh
@@ -275,11 +273,10 @@ class Kept:
 
     def scores_of_all(self, state: CycleState, pod: Pod, table: NodeTable) -> IntArray | None:
         """Return the raw scores of all nodes, feasible or not; None, and `score_fails`, if any can't be kept."""
-        each = self.step.scoring
-        assert each is not None
+        each = self.step
         try:
             raw = self.scores(state, pod, table, table.all_rows)
-            if each.normalize is None:
+            if each.normalize_score is None:
                 check_range(each.name, raw)
         # kube-scheduler scores feasible nodes alone, where there may be no failure.
         except (ScoreError, NotTogetherError):

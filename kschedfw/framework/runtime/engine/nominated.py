@@ -19,11 +19,11 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime.engine.filters import Filters
+from kschedfw.framework.runtime.engine.errors import NotTogetherError
 from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
+from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.passes import SmallCodes
 from kschedfw.framework.runtime.engine.plan import Plan
-from kschedfw.framework.runtime.engine.plugins import NotTogetherError
 
 _FEW: Final = 8
 
@@ -47,7 +47,7 @@ class _Taken:
 class NominatedRoom:
     """Tells which nodes refuse a pod because of the pods that are nominated to them."""
 
-    def __init__(self, filters: Filters, nominator: Nominator) -> None:
+    def __init__(self, filters: NodeByNode, nominator: Nominator) -> None:
         self._filters = filters
         self._nominator = nominator
         self._taken: _Taken | None = None

@@ -20,9 +20,9 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AmountsRule
+from kschedfw.framework.runtime.engine.errors import ScoreError, check_range
 from kschedfw.framework.runtime.engine.kept import NOTHING, Kept, Prepared
 from kschedfw.framework.runtime.engine.passes import Weights
-from kschedfw.framework.runtime.engine.plugins import ScoreError, check_range
 from kschedfw.framework.runtime.engine.status_codes import PASS, StatusCodes
 from kschedfw.framework.runtime.engine.steps import Step
 from kschedfw.framework.runtime.hooks import Hook
@@ -237,7 +237,7 @@ class Plan:
         self.scores_added = added
 
     def _weight(self, name: str) -> int:
-        return next((each.scoring.weight for each in self.scores if each.name == name and each.scoring), 0)
+        return next((each.weight for each in self.scores if each.name == name), 0)
 
     def tell(self, meter: Meter, point: MeasuredPoint, skipped: frozenset[str], number: int) -> None:
         """Tell the meter of so many evaluations of each plugin that has a part in this point and isn't `skipped`.
@@ -265,8 +265,7 @@ class Plan:
 
 def _score_in_base(known: Kept, state: CycleState, pod: Pod, table: NodeTable) -> FloatArray | float | None:
     """Return weight × score of all nodes, or one number for all; None where the feasible nodes matter."""
-    each = known.step.scoring
-    assert each is not None
+    each = known.step
     raw = known.scores_of_all(state, pod, table)
     if raw is None:
         return None
@@ -280,7 +279,7 @@ def _score_in_base(known: Kept, state: CycleState, pod: Pod, table: NodeTable) -
             known.score_fails = True
             return None
         return float(int(its[0]) * each.weight) if len(its) else 0.0
-    return None if each.normalize is not None else (raw * each.weight).astype(np.float64)
+    return None if each.normalize_score is not None else (raw * each.weight).astype(np.float64)
 
 
 def _hook_steps(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes
-from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.errors import HOOK_FAILURES, ProfileError
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
@@ -18,14 +20,13 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import MAX_NODE_SCORE, PreFilterResult
 from kschedfw.framework.runtime.calls import Evaluation
-from kschedfw.framework.runtime.engine.filters import Filters
+from kschedfw.framework.runtime.engine.errors import NotTogetherError, ScoreError
+from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.framework.runtime.engine.plan import LARGEST_TOTAL, PLAN, KeptT, Plan
 from kschedfw.framework.runtime.engine.plans import Plans
-from kschedfw.framework.runtime.engine.plugins import NotTogetherError, PluginMemo, ScoreError
 from kschedfw.framework.runtime.engine.pre_hooks import joined, run_pre_filters, run_pre_scores
-from kschedfw.framework.runtime.engine.scoring import Scoring
-from kschedfw.framework.runtime.engine.steps import steps_of
+from kschedfw.framework.runtime.engine.steps import PluginMemo, steps_of
 from kschedfw.framework.runtime.engine.together import Together
 from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
 from kschedfw.framework.runtime.engine.turns import PlannedPod, may_take_members_alike
@@ -59,40 +60,33 @@ class Planner:
         hooks = plain if meter is None else meter.counted(plain)
         asked = dict.fromkeys(name for hook in ("filter", "score") for name, _ in hooks[hook])
         self.counts = counts = {name: PluginMemo.of(plugins[name]) for name in asked}
-        self.filters = Filters(hooks, plugins, handle, counts, meter, run_all=profile.run_all_filters)
-        parallelizer = handle.parallelizer
-        self._scoring = Scoring(hooks, plugins, profile, counts, parallelizer, meter)
-        self._handle = handle
+        self.node_by_node = NodeByNode(
+            steps_of(plugins, profile, hooks, counts), hooks, handle, meter, run_all=profile.run_all_filters
+        )
         self._snapshot = handle.snapshot
         self._pre_filters, self._pre_scores = hooks["pre_filter"], hooks["pre_score"]
-        largest_total = sum(each.weight for each in self._scoring.plugins) * MAX_NODE_SCORE
+        largest_total = sum(each.weight for each in self.node_by_node.scoring) * MAX_NODE_SCORE
+        # kube-scheduler checks this when a profile is made, too: later no sum of weighted scores is checked again.
+        if largest_total > np.iinfo(np.int64).max:
+            raise ProfileError(
+                f"profile {profile.scheduler_name!r}: total score of Score plugins could overflow"
+            )
         self._is_planned = (
             evaluation is Evaluation.MEMO and not profile.run_all_filters and largest_total <= LARGEST_TOTAL
         )
         # The plan counts itself what it asks of all nodes together.
         timed = plain if meter is None else meter.timed(plain)
-        filters, scoring = self.filters, self._scoring
-        if timed is not hooks:
-            filters = Filters(timed, plugins, handle, counts, meter, run_all=False)
-            scoring = Scoring(timed, plugins, profile, counts, parallelizer, meter)
-        points = ("pre_filter", "filter", "pre_score", "score")
-        names = dict.fromkeys(name for hook in points for name, _ in hooks[hook])
+        steps = steps_of(plugins, profile, timed, counts)
+        together = NodeByNode(steps, timed, handle, meter, run_all=False)
         self._plans = Plans(
-            steps_of(
-                [plugins[name] for name in names],
-                {name: timed.of(name) for name in names},
-                filters.plugins,
-                scoring.plugins,
-                counts,
-                hooks.learned,
-            ),
-            [each.name for each in filters.plugins],
-            [each.name for each in scoring.plugins],
-            parallelizer,
+            tuple(steps.values()),
+            together.filters,
+            together.scoring,
+            handle.parallelizer,
             hooks.revision,
             keeps=self._is_planned,
         )
-        self._together = Together(self.filters, scoring, handle)
+        self._together = Together(self.node_by_node, together, handle)
         self._meter = meter
         self.decided_together = 0
 
@@ -123,7 +117,7 @@ class Planner:
             except HOOK_FAILURES as error:
                 # Asked about in order, the nodes tell what failed, and whether that is to be seen.
                 failures = error.failures if isinstance(error, NotTogetherError) else {}
-                found = self.filters.search(state, pod, self._plans.codes, nodes, wanted, failures)
+                found = self.node_by_node.search(state, pod, self._plans.codes, nodes, wanted, failures)
             else:
                 self.decided_together += 1
                 if not self.decided_together % _ASKED_AGAIN:
@@ -135,7 +129,7 @@ class Planner:
                         others = joined(others, self._together.asked_last)
                     plan.tell(meter, MeasuredPoint.FILTER, others, found.processed)
         else:
-            found = self.filters.search(state, pod, self._plans.codes, nodes, wanted)
+            found = self.node_by_node.search(state, pod, self._plans.codes, nodes, wanted)
         if meter is not None:
             meter.ended(MeasuredPoint.FILTER, Code.SUCCESS if found.error is None else Code.ERROR, started)
         return found
@@ -172,7 +166,7 @@ class Planner:
                 failure = error
         if answer[0] is None:
             # Where several plugins fail, the first of them in the order of the profile is named.
-            answer = self._scoring.totals(state, pod, self._of_table(nodes))
+            answer = self.node_by_node.totals(state, pod, self._of_table(nodes))
             if answer[0] is not None and isinstance(failure, ScoreError):
                 answer = None, failure.status
         elif meter is not None:
@@ -187,7 +181,7 @@ class Planner:
         """Return the scores of the nodes by each plugin; None with an ERROR if a plugin fails."""
         meter = self._meter
         started = 0.0 if meter is None else meter.now()
-        answer = self._scoring.scores(state, pod, self._of_table(nodes))
+        answer = self.node_by_node.scores(state, pod, self._of_table(nodes))
         if meter is not None:
             meter.ended(MeasuredPoint.SCORE, answer[1].code, started)
         return answer
@@ -208,8 +202,8 @@ class Planner:
     # Questions of others
 
     def refused_by_each(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> Mapping[str, NodeCodes]:
-        """Return the nodes that each filter refuses; see `Filters.refused_by_each`."""
-        return self.filters.refused_by_each(state, pod, self._plans.codes, nodes)
+        """Return the nodes that each filter refuses; see `NodeByNode.refused_by_each`."""
+        return self.node_by_node.refused_by_each(state, pod, self._plans.codes, nodes)
 
     def kept_column(
         self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
@@ -219,7 +213,7 @@ class Planner:
         if not self._is_planned:
             return None
         plan.base(state, pod, self._snapshot.table)
-        if not plan.is_local(state.skip_filter_plugins, self.filters.pod_followers):
+        if not plan.is_local(state.skip_filter_plugins, self.node_by_node.pod_followers):
             return None
         return plan.column((key, pod.requests), make)
 

@@ -50,18 +50,17 @@ class Plans:
     def __init__(
         self,
         steps: Sequence[Step],
-        filters: Sequence[str],
-        scores: Sequence[str],
+        filters: Sequence[Step],
+        scores: Sequence[Step],
         parallelizer: Parallelizer,
         revision: Revision,
         *,
         keeps: bool,
     ) -> None:
         """Make plans of these steps, whose filters and scores have these orders. Without `keeps`, all are asked."""
-        by_name = {each.name: each for each in steps}
         self._steps = steps
-        self._filters = [by_name[name] for name in filters]
-        self._scores = [by_name[name] for name in scores]
+        self._filters = filters
+        self._scores = scores
         self._parallelizer = parallelizer
         rules = [each.rule for each in steps if each.rule is not None]
         self._ruled = [

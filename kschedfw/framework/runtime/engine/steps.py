@@ -1,8 +1,9 @@
-"""The steps of a profile: its plugins, each with its hooks up to score and what it promises of their answers."""
+"""The steps of a profile: its plugins, each with its hooks up to score, and what it promises of their answers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+import logging
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 import attrs
@@ -15,14 +16,19 @@ from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.learning.learned_plugin import LearnedPlugin
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import IDLE, PLANNED_HOOKS, AmountsRule, AnyPlugin, Plugin, keeps_promise
+from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import ByDomain, DomainScores, Verdicts
+from kschedfw.framework.runtime.engine.errors import NORMALIZING, NotTogetherError, ScoreError
 from kschedfw.framework.runtime.engine.passes import SmallCodes
-from kschedfw.framework.runtime.engine.plugins import FilterPlugin, NotTogetherError, PluginMemo, ScorePlugin
-from kschedfw.framework.runtime.engine.status_codes import are_same
-from kschedfw.framework.runtime.hooks import Hook, asked_method, hooks_of
+from kschedfw.framework.runtime.engine.status_codes import are_same, refusal
+from kschedfw.framework.runtime.hook_answers import as_integer, as_scores, as_status, as_verdicts
+from kschedfw.framework.runtime.hooks import Hook, HookTable, asked_method, hooks_of
 from kschedfw.framework.status import Status
 
 Refusals: TypeAlias = Sequence[ByDomain | SmallCodes]
@@ -34,6 +40,41 @@ _MOST_OF_PODS: Final = 4
 """Of k kinds of pods in turn, k nodes have changed when a kind comes again. If many have, to ask about all of them by
 the batch form is faster."""
 
+_SUCCESS: Final = Status.success()
+_MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
+
+_log = logging.getLogger(__name__)
+
+
+@define
+class PluginMemo:
+    """Counts of the calls of a plugin's filter and score.
+
+    `rows_asked` counts the nodes for which either form of the hooks was called (roughly, where several threads
+    ask). `classes_signed` counts kinds of pods for which answers were kept, `classes_unsigned` those that the
+    plugin gave no signature. `objection` is the reason why no answers can be kept; empty if they can.
+    """
+
+    rows_asked: int = 0
+    classes_signed: int = 0
+    classes_unsigned: int = 0
+    objection: str = ""
+
+    @classmethod
+    def of(cls, plugin: AnyPlugin) -> PluginMemo:
+        missing = []
+        if plugin.reads is None:
+            missing.append("reads")
+        if type(plugin).sign is Plugin.sign:
+            missing.append("sign")
+        return cls(objection=f"it doesn't declare {' and '.join(missing)}" if missing else "")
+
+    def signing_failed(self, plugin: AnyPlugin, error: BaseException) -> None:
+        """Record that `sign` failed, so that the plugin's answers can't be kept. Only the first failure is logged."""
+        if not self.objection:
+            self.objection = f"sign failed: {type(error).__name__}: {error}"
+            _log.warning("plugin %s: %s; its answers aren't kept", plugin.name, self.objection)
+
 
 @define(eq=False)
 class Step:
@@ -44,27 +85,32 @@ class Step:
     """
 
     plugin: AnyPlugin
-    filtering: FilterPlugin | None
-    scoring: ScorePlugin | None
-    pre_filter: Hook | None
-    pre_score: Hook | None
-    rule: AmountsRule | None
-    """The rule of amounts that these hooks follow."""
+    weight: int
+    """The weight of its scores in the profile."""
     counts: PluginMemo
     learned: LearnedPlugin
     """The reads of the plugin's pure hooks."""
+    rule: AmountsRule | None
+    """The rule of amounts that its hooks follow; None, too, where the profile enables some of these hooks alone."""
+    pre_filter: Hook | None = None
+    filter: Hook | None = None
+    filter_batch: Hook | None = None
+    pre_score: Hook | None = None
+    score: Hook | None = None
+    score_batch: Hook | None = None
+    normalize_score: Hook | None = None
     name: str = attrs.field(init=False)
     declares: bool = attrs.field(init=False)
     """True if the plugin says itself what it `reads`, and signs pods."""
     _declared_sign: Hook = attrs.field(init=False)
-    _latest: BoundedDict[Hashable, None] | None = None
+    _latest: BoundedDict[Hashable, None] | None = attrs.field(default=None, init=False)
     """The latest signatures; None if answers to all signatures are kept."""
-    _latest_of: Reads | None = None
+    _latest_of: Reads | None = attrs.field(default=None, init=False)
     _refuses_by_domain: bool = attrs.field(init=False)
     _scores_by_domain: bool = attrs.field(init=False)
-    _checked: Sequence[Status] = ()
+    _checked: Sequence[Status] = attrs.field(default=(), init=False)
     """The statuses of the last verdicts, which were checked: each is a success or a refusal."""
-    _passing: npt.NDArray[np.bool_] | None = None
+    _passing: npt.NDArray[np.bool_] | None = attrs.field(default=None, init=False)
     """Which of `_checked` are successes, if others than the first one are."""
 
     @name.default
@@ -117,7 +163,7 @@ class Step:
     @property
     def may_be_idle(self) -> bool:
         """True if the profile has the plugin's pre_filter or lacks its filter: pods may sign as idle only then."""
-        return self.filtering is None or self.pre_filter is not None
+        return self.filter is None or self.pre_filter is not None
 
     def sign_or_none(self, pod: Pod) -> Hashable | None:
         """Return the pod's signature; None if there is none, or the plugin fails to make one."""
@@ -138,9 +184,8 @@ class Step:
         reads = self.reads
         if reads is Reads.CLUSTER:
             return False
-        filtering, scoring = self.filtering, self.scoring
         # Asking a plugin without batch forms costs much more than keeping.
-        if (filtering and filtering.batch is None) or (scoring and scoring.batch is None):
+        if (self.filter and self.filter_batch is None) or (self.score and self.score_batch is None):
             return True
         if self._latest is None or self._latest_of is not reads:
             self._latest = BoundedDict(_MOST_OF_NODES if reads is Reads.NODE else _MOST_OF_PODS)
@@ -151,12 +196,43 @@ class Step:
             self._latest.move_to_end(signature)
         return is_known
 
-    def domain_refusals(self, state: CycleState, table: NodeTable) -> Sequence[ByDomain] | None:
-        """Return the domains that the filter refuses; None where it must be asked about nodes."""
-        found = self.plugin.domain_refusals(state, table) if self._refuses_by_domain else None
-        if found is not None and self.filtering is not None:
-            self.filtering.counts.rows_asked += len(table)
-        return found
+    # The filter
+
+    def ask_filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
+        """Return success, a refusal, or an ERROR; the last two name the plugin."""
+        assert self.filter is not None
+        self.counts.rows_asked += 1
+        try:
+            answer = self.filter(state, pod, node_info)
+            # The usual answer takes no further call: this runs for every node.
+            if answer is None:
+                return _SUCCESS
+            status = as_status("filter", answer)
+        except HOOK_FAILURES as error:
+            status = Status.from_error(error)
+        return status if status.is_success else refusal(status, self.name)
+
+    def verdicts_on(self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray) -> Verdicts | None:
+        """Return the verdicts of the batch form on these nodes; None where there is no such form.
+
+        Raises:
+            NotTogetherError: the form fails.
+        """
+        if self.filter_batch is None:
+            return None
+        try:
+            answer = self.filter_batch(state, pod, table, rows)
+            if answer is None:
+                return None
+            # Most plugins have the same statuses every time, so that verdicts are checked once.
+            known = self._checked
+            is_known = known and type(answer) is Verdicts and are_same(answer.statuses, known)
+            if not is_known or answer.codes.shape != rows.shape:
+                as_verdicts("filter_batch", answer, len(rows))
+        except HOOK_FAILURES as error:
+            raise NotTogetherError(self.name, error) from error
+        self.counts.rows_asked += len(rows)
+        return cast("Verdicts", answer)
 
     def verdicts(self, state: CycleState, pod: Pod, table: NodeTable) -> Verdicts | None:
         """Return the filter's verdicts on all nodes; None if it can only be called node by node.
@@ -164,9 +240,7 @@ class Step:
         Raises:
             NotTogetherError: the filter fails, or fails for one of the nodes.
         """
-        each = self.filtering
-        assert each is not None
-        answer = each.ask_together(state, pod, table, table.all_rows, self._checked)
+        answer = self.verdicts_on(state, pod, table, table.all_rows)
         # Identity: passing verdicts are made once for each number of rows, and need no check.
         if answer is None or answer is Verdicts.passing(len(table)):
             return answer
@@ -183,11 +257,74 @@ class Step:
             return Verdicts(np.where(self._passing[answer.codes], 0, answer.codes), answer.statuses)
         return answer
 
+    def domain_refusals(self, state: CycleState, table: NodeTable) -> Sequence[ByDomain] | None:
+        """Return the domains that the filter refuses; None where it must be asked about nodes."""
+        found = self.plugin.domain_refusals(state, table) if self._refuses_by_domain else None
+        if found is not None:
+            self.counts.rows_asked += len(table)
+        return found
+
+    # The score
+
+    def ask_score(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
+        """Return the raw score of a node.
+
+        Raises:
+            ScoreError: the plugin failed, or its answer is no int64.
+        """
+        assert self.score is not None
+        self.counts.rows_asked += 1
+        try:
+            score = self.score(state, pod, node_info)
+            # As in `ask_filter`.
+            if type(score) is int and _MIN_INT64 <= score <= _MAX_INT64:
+                return score
+            return as_integer("score", score)
+        except HOOK_FAILURES as error:
+            raise ScoreError(self.name, error) from error
+
+    def scores_on(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> IntArray | None:
+        """Return the raw scores by the batch form, shape (k,); None where there is no such form.
+
+        Raises:
+            ScoreError: the plugin failed, or its answer is no int64 array of this shape.
+        """
+        if self.score_batch is None:
+            return None
+        rows = nodes.rows
+        try:
+            answer = self.score_batch(state, pod, nodes.table, rows)
+            if answer is None:
+                return None
+            self.counts.rows_asked += len(rows)
+            return as_scores("score_batch", answer, len(rows))
+        except HOOK_FAILURES as error:
+            raise ScoreError(self.name, error) from error
+
+    def normalized(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], scores: IntArray
+    ) -> IntArray:
+        """Return the scores in 0–100, normalised by the plugin's hook if it has one; `scores` may be changed.
+
+        Raises:
+            ScoreError: the plugin failed, or its answer isn't such an array.
+        """
+        if self.normalize_score is None:
+            return scores
+        try:
+            answer = self.normalize_score(state, pod, nodes, scores)
+            if type(answer) is Status:
+                answer = None if answer.is_success else as_integer("normalize_score", answer)
+            # Those that were changed in place, too: shape and type of an array can be changed as well.
+            return as_scores("normalize_score", scores if answer is None else answer, len(nodes))
+        except HOOK_FAILURES as error:
+            raise ScoreError(self.name, error, NORMALIZING) from error
+
     def domain_scores(self, state: CycleState, table: NodeTable) -> DomainScores | None:
         """Return the scores by domain; None where the hook must be asked about nodes."""
         found = self.plugin.domain_scores(state, table) if self._scores_by_domain else None
-        if found is not None and self.scoring is not None:
-            self.scoring.counts.rows_asked += len(table)
+        if found is not None:
+            self.counts.rows_asked += len(table)
         return found
 
 
@@ -207,30 +344,29 @@ def small_codes(verdicts: Verdicts) -> SmallCodes:
 
 
 def steps_of(
-    plugins: Collection[AnyPlugin],
-    hooks: Mapping[str, Mapping[str, Hook]],
-    filters: Sequence[FilterPlugin],
-    scores: Sequence[ScorePlugin],
+    plugins: Mapping[str, AnyPlugin],
+    profile: Profile,
+    hooks: HookTable,
     counts: Mapping[str, PluginMemo],
-    learned: Mapping[str, LearnedPlugin],
-) -> Sequence[Step]:
-    """Return the plugins with their hooks; `hooks` has those of each plugin by its name."""
-    filtering, scoring = {each.name: each for each in filters}, {each.name: each for each in scores}
-    return [
-        Step(
-            plugin,
-            filtering.get(plugin.name),
-            scoring.get(plugin.name),
-            hooks[plugin.name].get("pre_filter"),
-            hooks[plugin.name].get("pre_score"),
-            # A profile may enable a plugin at some of its extension points alone. Then the rule promises more than
-            # there is to be called.
-            plugin.amounts_rule
-            if keeps_promise(plugin, "amounts_rule", PLANNED_HOOKS)
-            and hooks[plugin.name].keys() >= set(hooks_of(type(plugin))).intersection(PLANNED_HOOKS)
-            else None,
-            counts.get(plugin.name) or PluginMemo.of(plugin),
-            learned[plugin.name],
-        )
-        for plugin in plugins
-    ]
+) -> Mapping[str, Step]:
+    """Return the steps of the plugins that have hooks up to score, by name."""
+    points = ("pre_filter", "filter", "pre_score", "score")
+    names = dict.fromkeys(name for hook in points for name, _ in hooks[hook])
+    return {name: _step_of(plugins[name], profile, hooks, counts.get(name)) for name in names}
+
+
+def _step_of(plugin: AnyPlugin, profile: Profile, hooks: HookTable, counts: PluginMemo | None) -> Step:
+    its, name = hooks.of(plugin.name), plugin.name
+    planned = {hook: its[hook] for hook in PLANNED_HOOKS if hook in its}
+    # A profile may enable a plugin at some of its extension points alone. Then the rule promises more than there is to
+    # be called.
+    has_all = planned.keys() >= set(hooks_of(type(plugin))).intersection(PLANNED_HOOKS)
+    is_ruled = has_all and keeps_promise(plugin, "amounts_rule", PLANNED_HOOKS)
+    return Step(
+        plugin,
+        profile.weight(name) if "score" in planned else 0,
+        counts or PluginMemo.of(plugin),
+        hooks.learned[name],
+        plugin.amounts_rule if is_ruled else None,
+        **planned,
+    )

@@ -24,16 +24,15 @@ from kschedfw.framework.nodes.arrays import Codes, FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.results import ByDomain, DomainScores, Normalizing, Verdicts
-from kschedfw.framework.runtime.engine.filters import Filters
+from kschedfw.framework.runtime.engine.errors import NotTogetherError, check_range
 from kschedfw.framework.runtime.engine.kept import Kept
 from kschedfw.framework.runtime.engine.kept_totals import KeptTotals, KeptTotalsOfPods, PassInput
+from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.nominated import NominatedRoom
 from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.framework.runtime.engine.pass_in_use import PassInUse
 from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes
 from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
-from kschedfw.framework.runtime.engine.plugins import FilterPlugin, NotTogetherError, ScorePlugin, check_range
-from kschedfw.framework.runtime.engine.scoring import Scoring
 from kschedfw.framework.runtime.engine.status_codes import PASS
 from kschedfw.framework.runtime.engine.steps import Refusals, Step, small_codes
 from kschedfw.framework.runtime.engine.totals import RowTotals, Totals
@@ -103,7 +102,7 @@ class _Run(FilterOutcome):
         self.is_scored = False
         """True if scores were added to `totals`."""
         self.said: Mapping[int, Status] = _NOBODY
-        self.asked_last: Sequence[FilterPlugin] = ()
+        self.asked_last: Sequence[Step] = ()
         self.verdicts: Mapping[str, Verdicts | None] = {}
         """The verdicts on all nodes of filters that were asked together, by plugin."""
         self._made: NodeCodes | None = None
@@ -130,7 +129,7 @@ class _Run(FilterOutcome):
 class Together:
     """Filters and scores all nodes at once, by plans."""
 
-    def __init__(self, filters: Filters, scoring: Scoring, handle: Handle) -> None:
+    def __init__(self, filters: NodeByNode, scoring: NodeByNode, handle: Handle) -> None:
         self._filters = filters
         self._scoring = scoring
         self._handle = handle
@@ -194,14 +193,14 @@ class Together:
         pod: Pod,
         nodes: NodeSelection,
         said: dict[str, Verdicts | None],
-    ) -> tuple[Refusals, Sequence[FilterPlugin]]:
+    ) -> tuple[Refusals, Sequence[Step]]:
         """Return the refusals of plugins asked about every pod, and those for nominated pods.
 
         Return also the filters that must be asked node by node. Adds the verdicts on all nodes to `said`, by plugin.
         """
         found: list[ByDomain | SmallCodes] = []
         table, skipped = nodes.table, state.skip_filter_plugins
-        last: Sequence[FilterPlugin] = ()
+        last: Sequence[Step] = ()
         for each in plan.filters_asked:
             if each.name in skipped:
                 continue
@@ -235,7 +234,7 @@ class Together:
                 found.append(crowded)
         return found, last
 
-    def _count(self, run: _Run, last: Sequence[FilterPlugin], wanted: int) -> None:
+    def _count(self, run: _Run, last: Sequence[Step], wanted: int) -> None:
         """Complete the outcome for some of the nodes, or after asking the filters in `last` node by node."""
         rows = run.nodes.rows
         passing = np.flatnonzero(run.totals.take(rows) >= 0)
@@ -312,12 +311,10 @@ class Together:
             return kept.refusals(state, pod, table).copy()
         verdicts = run.verdicts.get(step.name) or step.verdicts(state, pod, table)
         if verdicts is None:
-            filtering = step.filtering
-            assert filtering is not None
             found: Codes = np.zeros(len(table), dtype=np.int32)
             passes = True if known is None else known == PASS
             for row in np.flatnonzero((run.totals < 0) & passes).tolist():
-                found[row] = codes.code_of(filtering.ask(state, pod, table.node_infos[row]))
+                found[row] = codes.code_of(step.ask_filter(state, pod, table.node_infos[row]))
             return found
         if verdicts is Verdicts.passing(len(table)):
             return None
@@ -355,16 +352,14 @@ class Together:
         for step, known in run.plan.scores_added:
             if step.name in state.skip_score_plugins:
                 continue
-            each = step.scoring
-            assert each is not None
             by_domain = step.domain_scores(state, table) if known is None else None
             if by_domain is not None:
                 if by_domain.parts:
-                    self._add_by_domain(compiled, by_domain, each, totals, (run.start, run.looked_at))
+                    self._add_by_domain(compiled, by_domain, step, totals, (run.start, run.looked_at))
                     totals, kept = scratch.totals, None
                     continue
                 # Without parts all nodes have the same score.
-                if not (same := _of_equal_nodes(by_domain, each)):
+                if not (same := _of_equal_nodes(by_domain, step)):
                     continue
                 added = np.full(run.count, same)
             else:
@@ -399,22 +394,20 @@ class Together:
         self, step: Step, known: Kept | None, state: CycleState, pod: Pod, nodes: NodeSelection
     ) -> IntArray:
         """Return weight × normalised score of these feasible nodes, shape (k,)."""
-        each = step.scoring
-        assert each is not None
         if known is not None and not known.score_fails:
             scores = known.scores(state, pod, nodes.table, nodes.rows)
         else:
-            scores = self._scoring.raw(each, state, pod, nodes)
-        if each.normalize is not None:
-            scores = each.normalized(state, pod, nodes, scores.copy())
-        check_range(each.name, scores)
-        return scores if each.weight == 1 else scores * each.weight
+            scores = self._scoring.raw(step, state, pod, nodes)
+        if step.normalize_score is not None:
+            scores = step.normalized(state, pod, nodes, scores.copy())
+        check_range(step.name, scores)
+        return scores if step.weight == 1 else scores * step.weight
 
     def _add_by_domain(
         self,
         compiled: Pass,
         found: DomainScores,
-        scoring: ScorePlugin,
+        step: Step,
         totals: FloatArray,
         looked_from: tuple[int, int],
     ) -> None:
@@ -427,16 +420,16 @@ class Together:
             *looked_from,
             raw,
             found.normalizing is Normalizing.STRETCHED,
-            float(scoring.weight),
+            float(step.weight),
             self._scratch.totals,
         )
         if not is_exact:
             raise NotTogetherError
 
 
-def _of_equal_nodes(found: DomainScores, scoring: ScorePlugin) -> int:
+def _of_equal_nodes(found: DomainScores, step: Step) -> int:
     """Return the weighted score of nodes that all have the same raw score, 0."""
-    return 0 if found.normalizing is Normalizing.STRETCHED else 100 * scoring.weight
+    return 0 if found.normalizing is Normalizing.STRETCHED else 100 * step.weight
 
 
 def _refuse(

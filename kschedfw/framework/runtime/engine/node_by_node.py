@@ -1,8 +1,8 @@
-"""The filters of a profile, asked about single nodes in their order: the meaning of their answers.
+"""The filters and scores of a profile, asked about single nodes in their order: the meaning of their answers.
 
-Semantics: kube-scheduler `findNodesThatPassFilters` and `RunFilterPluginsWithNominatedPods`. A filter's answer counts
-only for nodes that all filters before it let pass, and a failure ends the search at its node. Nothing is kept. Plans
-give the same decisions, for all nodes at once.
+Semantics: kube-scheduler `findNodesThatPassFilters`, `RunFilterPluginsWithNominatedPods` and `prioritizeNodes`. A
+filter's answer counts only for nodes that all filters before it let pass, and a failure ends the search at its node.
+Nothing is kept. Plans give the same decisions, for all nodes at once.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.metrics import Operation
-from kschedfw.framework.nodes.arrays import Codes
+from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.plugin import AmountsRule, AnyPlugin
+from kschedfw.framework.plugin import AmountsRule
 from kschedfw.framework.runtime.calls import call
+from kschedfw.framework.runtime.engine.errors import NotTogetherError, ScoreError, check_range
 from kschedfw.framework.runtime.engine.outcome import FilterOutcome
-from kschedfw.framework.runtime.engine.plugins import FilterPlugin, NotTogetherError, PluginMemo
 from kschedfw.framework.runtime.engine.status_codes import ERROR, PASS, StatusCodes
+from kschedfw.framework.runtime.engine.steps import Step
+from kschedfw.framework.runtime.engine.totals import NodeScores, PluginScores, Totals
 from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.status import Code, Status
@@ -40,44 +42,41 @@ _ABOUT_ROOM = frozenset((AmountsRule.LEAST_ALLOCATED, AmountsRule.MOST_ALLOCATED
 """The rules of filters that refuse nodes with too little left, and for no other reason."""
 
 
-class Filters:
-    """The filters of a profile, and the hooks that update the state for added and removed pods.
+class NodeByNode:
+    """The filters and scores of a profile, and the hooks that update the state for added and removed pods.
 
     With `run_all`, all filters are called even after a refusal, and all reasons are given.
     """
 
     def __init__(
         self,
+        steps: Mapping[str, Step],
         hooks: HookTable,
-        plugins: Mapping[str, AnyPlugin],
         handle: Handle,
-        counts: Mapping[str, PluginMemo],
         meter: Meter | None,
         *,
         run_all: bool,
     ) -> None:
         self.run_all = run_all
         self._meter = meter
-        batch = dict(hooks["filter_batch"])
-        self.plugins = tuple(
-            FilterPlugin(plugins[name], name, hook, batch.get(name), counts[name])
-            for name, hook in hooks["filter"]
-        )
+        self.filters = tuple(steps[name] for name, _ in hooks["filter"])
+        self.scoring = tuple(steps[name] for name, _ in hooks["score"])
+        """The steps with a score."""
         self._hooks = hooks
         followers = (*hooks["pre_filter_add_pod"], *hooks["pre_filter_remove_pod"])
         self.pod_followers = frozenset(name for name, _ in followers)
         """The plugins with pre_filter_add_pod or pre_filter_remove_pod."""
         self._handle = handle
         # Both are bounded by the sets of plugins that a pre_filter skips, of which a workload has few.
-        self._active: dict[frozenset[str], tuple[FilterPlugin, ...]] = {}
-        self._parted: dict[frozenset[str], tuple[tuple[FilterPlugin, ...], tuple[FilterPlugin, ...]]] = {}
+        self._active: dict[frozenset[str], tuple[Step, ...]] = {}
+        self._parted: dict[frozenset[str], tuple[tuple[Step, ...], tuple[Step, ...]]] = {}
 
-    def active(self, state: CycleState) -> tuple[FilterPlugin, ...]:
+    def active(self, state: CycleState) -> tuple[Step, ...]:
         """Return the filters that pre_filter didn't skip, in profile order."""
         skipped = state.skip_filter_plugins
         active = self._active.get(skipped)
         if active is None:
-            active = tuple(each for each in self.plugins if each.name not in skipped)
+            active = tuple(each for each in self.filters if each.name not in skipped)
             self._active[skipped] = active
         return active
 
@@ -96,7 +95,7 @@ class Filters:
         batch forms, by plugin, count as answers of the plugin about every node.
         """
         filters = [
-            attrs.evolve(each, hook=partial(_raise, failures[each.name])) if each.name in failures else each
+            attrs.evolve(each, filter=partial(_raise, failures[each.name])) if each.name in failures else each
             for each in self.active(state)
         ]
         answers = self.ask_in_order(filters, state, pod, nodes, wanted)
@@ -117,7 +116,7 @@ class Filters:
 
     def ask_in_order(
         self,
-        filters: Sequence[FilterPlugin],
+        filters: Sequence[Step],
         state: CycleState,
         pod: Pod,
         nodes: NodeSelection,
@@ -140,7 +139,7 @@ class Filters:
                 if not status.is_success:
                     return status
             if self.run_all:
-                return merged([each.ask(state, pod, info) for each in filters])
+                return merged([each.ask_filter(state, pod, info) for each in filters])
             return first_refusal(filters, state, pod, info)
 
         def is_enough(status: Status) -> bool:
@@ -165,12 +164,12 @@ class Filters:
         found: dict[str, NodeCodes] = {}
         for each in self.active(state):
             try:
-                verdicts = each.ask_together(state, pod, nodes.table, nodes.rows)
+                verdicts = each.verdicts_on(state, pod, nodes.table, nodes.rows)
             except NotTogetherError:
                 verdicts = None  # asked about single nodes, the plugin fails at some of them only
             if verdicts is None:
                 its: Codes = np.array(
-                    [codes.code_of(each.ask(state, pod, info)) for info in nodes], dtype=np.int32
+                    [codes.code_of(each.ask_filter(state, pod, info)) for info in nodes], dtype=np.int32
                 )
             else:
                 its = codes.of_verdicts(verdicts, each.name)
@@ -179,11 +178,11 @@ class Filters:
                 found[each.name] = refused
         return found
 
-    def reading_pods(self, state: CycleState) -> tuple[FilterPlugin, ...]:
+    def reading_pods(self, state: CycleState) -> tuple[Step, ...]:
         """Return the active filters whose answer may change with the pods on the node."""
         return self._parts(state)[0]
 
-    def _parts(self, state: CycleState) -> tuple[tuple[FilterPlugin, ...], tuple[FilterPlugin, ...]]:
+    def _parts(self, state: CycleState) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         """Return the active filters that read pods, and those that read the node object alone."""
         skipped = state.skip_filter_plugins
         parts = self._parted.get(skipped)
@@ -198,13 +197,11 @@ class Filters:
 
         That must hold whichever pods are on the node.
         """
-        # A subclass may refuse for other reasons than its base (`names_rule`), and a plugin with
-        # pre_filter_add_pod could change what the filters read while pods are removed.
+        # A plugin with pre_filter_add_pod could change what the filters read while pods are removed.
         reading, others = self._parts(state)
         return (
             len(reading) == 1
-            and reading[0].names_rule
-            and reading[0].plugin.amounts_rule in _ABOUT_ROOM
+            and reading[0].rule in _ABOUT_ROOM
             and not pod.requests.demand.scalar_resources
             and self.pod_followers <= state.skip_filter_plugins
             and not self.nominated_pods(pod, node_info.name)
@@ -222,10 +219,10 @@ class Filters:
 
     def run_each(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> dict[str, Status]:
         """Return every filter's own verdict by plugin, even after a refusal."""
-        return {each.name: each.ask(state, pod, node_info) for each in self.active(state)}
+        return {each.name: each.ask_filter(state, pod, node_info) for each in self.active(state)}
 
     def run_with_nominated_pods(
-        self, filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
+        self, filters: Sequence[Step], state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> Status:
         """Return the first refusal of the node with and without its nominated pods; else success.
 
@@ -236,7 +233,7 @@ class Filters:
         return status if not status.is_success else first_refusal(filters, state, pod, node_info)
 
     def refusal_with_nominated_pods(
-        self, filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
+        self, filters: Sequence[Step], state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> Status:
         """Return the first refusal of the node with its nominated pods added; success if it has none."""
         crowded = self.add_nominated_pods(state, pod, node_info)
@@ -296,17 +293,55 @@ class Filters:
                 return status.prefixed(f'running {operation} on PreFilter plugin "{name}"', name)
         return _SUCCESS
 
+    def scores(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> tuple[NodeScores | None, Status]:
+        """Return every plugin's raw and normalised scores; None with an ERROR if a plugin fails."""
+        active = [each for each in self.scoring if each.name not in state.skip_score_plugins]
+        try:
+            # Copies, since a plugin may return the same array each time, and `normalize_score` may change its argument.
+            raw = {each.name: self.raw(each, state, pod, nodes).copy() for each in active}
+            normalized = {
+                each.name: each.normalized(state, pod, nodes, raw[each.name].copy()) for each in active
+            }
+            for name, scores in normalized.items():
+                check_range(name, scores)
+        except ScoreError as error:
+            return None, error.status
+        by_plugin = {
+            each.name: PluginScores(each.weight, raw[each.name], normalized[each.name]) for each in active
+        }
+        names = nodes.names if isinstance(nodes, NodeSelection) else tuple(info.name for info in nodes)
+        return NodeScores(names, by_plugin), _SUCCESS
+
+    def totals(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> tuple[Totals | None, Status]:
+        """Return only the totals of `scores`."""
+        scores, status = self.scores(state, pod, nodes)
+        return None if scores is None else Totals(scores.totals), status
+
+    def raw(self, each: Step, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> IntArray:
+        """Return one plugin's scores of the nodes, shape (k,), by its batch form if it has one. Not to be changed."""
+        together = each.scores_on(state, pod, nodes) if isinstance(nodes, NodeSelection) else None
+        return self.one_by_one(each, state, pod, nodes) if together is None else together
+
+    def one_by_one(self, each: Step, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> IntArray:
+        """Return the scores of the scalar form, shape (k,)."""
+        infos = list(nodes)
+        meter, parallelizer = self._meter, self._handle.parallelizer
+        working = nullcontext() if meter is None else meter.working(Operation.SCORE, parallelizer, len(infos))
+        with working:
+            scores = parallelizer.map(len(infos), lambda index: each.ask_score(state, pod, infos[index]))
+        return np.array(scores, dtype=np.int64)
+
 
 def _raise(error: BaseException, *arguments: object) -> NoReturn:  # noqa: ARG001  # those of a filter
     raise error
 
 
-def first_refusal(
-    filters: Sequence[FilterPlugin], state: CycleState, pod: Pod, node_info: NodeInfo
-) -> Status:
+def first_refusal(filters: Sequence[Step], state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
     """Return the first status of these filters that is no success; else success."""
     for each in filters:
-        status = each.ask(state, pod, node_info)
+        status = each.ask_filter(state, pod, node_info)
         # `ask` returns this one object for every success, so that no attribute is read for a node that
         # passes.
         if status is not _SUCCESS:
