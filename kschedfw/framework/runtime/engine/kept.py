@@ -10,11 +10,12 @@ taints and affinity.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from kschedfw.api.pod import Pod
-from kschedfw.api.records import define, frozen
+from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import Codes, IntArray
@@ -30,15 +31,20 @@ from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.status import Status
 
 
-@frozen(eq=False)
-class Prepared:
-    """The answer of a pre_filter or pre_score that holds for all pods of a signature, and the state that it wrote."""
+class HookStep(NamedTuple):
+    """The result of prepared pre_filters or pre_scores, and the `hook` after them, which is called for every pod.
 
-    skips: bool = False
+    `written` is the state that they wrote, None if none; `skipped` names the plugins that answered SKIP. The result of
+    one hook alone, and the last step, have no hook after them.
+    """
+
     written: CycleState | None = None
+    skipped: frozenset[str] = frozenset()
+    name: str = ""
+    hook: Hook | None = None
 
 
-NOTHING = Prepared()
+NOTHING: Final = HookStep()
 
 
 # Plans refer to these strongly and the planner weakly, which slots alone don't allow.
@@ -49,9 +55,9 @@ class Kept:
     step: Step
     _codes: StatusCodes
     _parallelizer: Parallelizer
-    pre_filter: Prepared | None = None
+    pre_filter: HookStep | None = None
     """None where the hook must be called for every pod."""
-    pre_score: Prepared | None = None
+    pre_score: HookStep | None = None
     is_idle: bool = False
     filter_fails: bool = False
     """True if an answer of the filter can't be kept: a failure, or a refusal that ends at a time."""
@@ -65,7 +71,7 @@ class Kept:
     @classmethod
     def idle(cls, step: Step, codes: StatusCodes, parallelizer: Parallelizer) -> Kept:
         """Return the answers to a pod that the plugin has nothing to do with."""
-        skips = Prepared(skips=True)
+        skips = HookStep(skipped=frozenset((step.name,)))
         return cls(step, codes, parallelizer, skips, skips if step.pre_score else None, is_idle=True)
 
     @property
@@ -100,15 +106,15 @@ class Kept:
         # pre_filter and pre_score see all nodes. Their results are kept only where the plugin reads node objects alone,
         # which `version` follows.
         if self.step.reads_nodes:
-            self.pre_filter = _prepared(self.step.pre_filter, pod, nodes)
-            self.pre_score = _prepared(self.step.pre_score, pod, nodes)
+            self.pre_filter = self._prepared(self.step.pre_filter, pod, nodes)
+            self.pre_score = self._prepared(self.step.pre_score, pod, nodes)
 
     def _follow_pre_hooks(self, pod: Pod, nodes: Sequence[NodeInfo]) -> bool:
         """Call the pure pre_filter and pre_score, noting what they read. Return whether their answers hold."""
         step, before = self.step, CycleState()
         if step.pre_filter is not None:
             step.learned.note(step.pre_filter, before, pod)
-        self.pre_filter = _prepared(step.pre_filter, pod, nodes, before)
+        self.pre_filter = self._prepared(step.pre_filter, pod, nodes, before)
         if self.pre_filter is None:
             # Without what it wrote the hooks after it can't be asked on behalf of other pods.
             return False
@@ -116,8 +122,25 @@ class Kept:
             before = self.pre_filter.written
         if step.pre_score is not None:
             step.learned.note(step.pre_score, before, pod)
-        self.pre_score = _prepared(step.pre_score, pod, nodes, before)
+        self.pre_score = self._prepared(step.pre_score, pod, nodes, before)
         return self.pre_score is not None
+
+    def _prepared(
+        self, hook: Hook | None, pod: Pod, nodes: Sequence[NodeInfo], before: CycleState | None = None
+    ) -> HookStep | None:
+        """Return the answer, and what the hook wrote beside what was written `before`; None if it can't be kept."""
+        if hook is None:
+            return NOTHING
+        own = CycleState() if before is None else before.clone()
+        try:
+            answer = hook(own, pod, nodes)
+        except HOOK_FAILURES:  # called again for the pod, it fails again, and that is reported
+            return None
+        skips = isinstance(answer, Status) and answer.is_skip
+        # Refusals are for the hook to report, and a PreFilterResult for the caller to follow.
+        if not (answer is None or skips or (isinstance(answer, Status) and answer.is_success)):
+            return None
+        return HookStep(None if own.is_empty else own, frozenset((self.step.name,) if skips else ()))
 
     def refusals(self, state: CycleState, pod: Pod, table: NodeTable) -> Codes:
         """Return the filter's codes on all nodes, shape (n,). Not to be changed.
@@ -166,11 +189,11 @@ class Kept:
 
     @property
     def _skips_filter(self) -> bool:
-        return self.pre_filter is not None and self.pre_filter.skips
+        return self.pre_filter is not None and bool(self.pre_filter.skipped)
 
     @property
     def _skips_score(self) -> bool:
-        return self.pre_score is not None and self.pre_score.skips
+        return self.pre_score is not None and bool(self.pre_score.skipped)
 
     def _keeps_refusal_of(self, state: CycleState, pod: Pod, row: int, info: NodeInfo) -> bool:
         """Return whether the kept answer about a node, if there is one, is the filter's."""
@@ -199,17 +222,17 @@ class Kept:
         """
         step, nodes, anew = self.step, table.node_infos, CycleState()
         if step.pre_filter is not None and self.pre_filter is not None:
-            again = _prepared(step.pre_filter, pod, nodes)
-            if again is None or again.skips is not self.pre_filter.skips:
+            again = self._prepared(step.pre_filter, pod, nodes)
+            if again is None or again.skipped != self.pre_filter.skipped:
                 return "pre_filter"
             anew = anew if again.written is None else again.written
-            if step.filter is not None and not again.skips:
+            if step.filter is not None and not again.skipped:
                 code_of, ask = self._codes.code_of, step.ask_filter
                 if code_of(ask(state, pod, info)) != code_of(ask(anew, pod, info)):
                     return "pre_filter"
         if step.pre_score is not None and self.pre_score is not None:
-            again = _prepared(step.pre_score, pod, nodes, anew)
-            if again is None or again.skips is not self.pre_score.skips:
+            again = self._prepared(step.pre_score, pod, nodes, anew)
+            if again is None or again.skipped != self.pre_score.skipped:
                 return "pre_score"
             anew = anew if again.written is None else again.written
         if step.score is None or self.pre_score is None or self._skips_score:
@@ -283,21 +306,3 @@ class Kept:
             self.score_fails = True
             return None
         return raw
-
-
-def _prepared(
-    hook: Hook | None, pod: Pod, nodes: Sequence[NodeInfo], before: CycleState | None = None
-) -> Prepared | None:
-    """Return the hook's answer, and what it wrote beside what was written `before`; None where that can't be kept."""
-    if hook is None:
-        return NOTHING
-    own = CycleState() if before is None else before.clone()
-    try:
-        answer = hook(own, pod, nodes)
-    except HOOK_FAILURES:  # called again for the pod, it fails again, and that is reported
-        return None
-    skips = isinstance(answer, Status) and answer.is_skip
-    # Refusals are for the hook to report, and a PreFilterResult for the caller to follow.
-    if not (answer is None or skips or (isinstance(answer, Status) and answer.is_success)):
-        return None
-    return Prepared(skips, None if own.is_empty else own)

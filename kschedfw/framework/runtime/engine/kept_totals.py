@@ -12,12 +12,11 @@ from typing import Final
 import numpy as np
 
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.api.records import define
 from kschedfw.api.requests import PodRequests
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Amounts, Pass, Weights
+from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Pass, PassInput
 from kschedfw.framework.runtime.engine.plan import Base
 from kschedfw.framework.runtime.engine.totals import BestRows
 
@@ -37,78 +36,37 @@ def wanted_amounts(requests: PodRequests) -> tuple[int, int, int, int]:
     return cpu or ANY_AMOUNT, memory or ANY_AMOUNT, storage or ANY_AMOUNT, 1
 
 
-# Not frozen, which takes twice as long to make, and one is made for every pod.
-@define(eq=False)
-class PassInput:
-    """The arguments of the pass for a pod of a plan."""
+def pass_input(base: Base, requests: PodRequests, table: NodeTable) -> PassInput:
+    """Return the arguments of the pass for a pod of a plan.
 
-    base: Base
-    wanted: tuple[int, int, int, int]
-    extended: IntArray
-    """The extended resources that must be free: the column of the table, and the amount, shape (k, 2)."""
-    scored: Amounts
-    amounts: Amounts
-    weights: Weights
-
-    @classmethod
-    def of(cls, base: Base, requests: PodRequests, table: NodeTable) -> PassInput:
-        """Make the arguments. Every extended resource that the pod requests must have a column."""
-        scored, amounts = requests.scored, requests.amounts
-        wanted, extended = _ANY_AMOUNTS, _NO_EXTENDED
-        if base.fits:
-            wanted = wanted_amounts(requests)
-            if scalars := requests.demand.scalar_resources:
-                rows = [(table.columns[name], amount) for name, amount in scalars.items() if amount]
-                extended = np.array(rows, dtype=np.int64).reshape(-1, 2)
-        least, balanced, most = base.weights
-        if not (amounts.milli_cpu or amounts.memory):
-            balanced = 0  # such a pod is skipped by the plugin
-        return cls(
-            base,
-            wanted,
-            extended,
-            (scored.milli_cpu, scored.memory),
-            (amounts.milli_cpu, amounts.memory),
-            (least, balanced, most),
-        )
-
-    def totals(
-        self, compiled: Pass, table: NodeTable, scores: FloatArray, start: int, most: int, totals: FloatArray
-    ) -> tuple[int, int]:
-        """Write the totals to `totals`. Return the numbers of feasible nodes and of nodes looked at."""
-        return compiled.totals_of(
-            scores,
-            *table.compiled_columns,
-            self.wanted,
-            self.extended,
-            self.scored,
-            self.amounts,
-            self.weights,
-            start,
-            most,
-            totals,
-        )
-
-    def total_at(self, compiled: Pass, table: NodeTable, row: int) -> float:
-        """Return the total of one node."""
-        return compiled.total_at(
-            row,
-            self.base.scores,
-            *table.compiled_columns,
-            self.wanted,
-            self.extended,
-            self.scored,
-            self.amounts,
-            self.weights,
-        )
+    Every extended resource that the pod requests must have a column.
+    """
+    scored, amounts = requests.scored, requests.amounts
+    wanted, extended = _ANY_AMOUNTS, _NO_EXTENDED
+    if base.fits:
+        wanted = wanted_amounts(requests)
+        if scalars := requests.demand.scalar_resources:
+            rows = [(table.columns[name], amount) for name, amount in scalars.items() if amount]
+            extended = np.array(rows, dtype=np.int64).reshape(-1, 2)
+    least, balanced, most = base.weights
+    if not (amounts.milli_cpu or amounts.memory):
+        balanced = 0  # such a pod is skipped by the plugin
+    return (
+        wanted,
+        extended,
+        (scored.milli_cpu, scored.memory),
+        (amounts.milli_cpu, amounts.memory),
+        (least, balanced, most),
+    )
 
 
 class KeptTotals:
     """The totals of all nodes for pods of a plan and requests, below 0 where a node isn't feasible."""
 
-    def __init__(self, asked: PassInput, requests: PodRequests, compiled: Pass, table: NodeTable) -> None:
-        self._asked = asked
+    def __init__(self, base: Base, requests: PodRequests, compiled: Pass, table: NodeTable) -> None:
+        self._base = base
         self._requests = requests
+        self._asked = pass_input(base, requests, table)
         self.totals: FloatArray = np.empty(len(table))
         self.totals_to_read = read_only_view(self.totals)
         self.feasible = self._pods = 0
@@ -117,7 +75,7 @@ class KeptTotals:
 
     def answers(self, base: Base, requests: PodRequests) -> bool:
         """Return whether these are the totals for pods with this base and these requests."""
-        return self._asked.base is base and self._requests is requests
+        return self._base is base and self._requests is requests
 
     def follow(self, compiled: Pass, table: NodeTable) -> None:
         """Update the totals of nodes whose pods have changed."""
@@ -130,8 +88,13 @@ class KeptTotals:
             self._fill(compiled, table)
             return
         self._pods, totals = pods.version, self.totals
+        scores, columns = self._base.scores, table.compiled_columns
+        wanted, extended, scored, amounts, weights = self._asked
         for row in changed:
-            before, total = float(totals[row]), self._asked.total_at(compiled, table, row)
+            before, total = (
+                float(totals[row]),
+                compiled.total_at(row, scores, *columns, wanted, extended, scored, amounts, weights),
+            )
             # An unchanged total leaves the lists of the best nodes as they are.
             if total == before:
                 continue
@@ -150,8 +113,19 @@ class KeptTotals:
 
     def _fill(self, compiled: Pass, table: NodeTable) -> None:
         count = len(table)
-        scores = self._asked.base.scores
-        self.feasible, _ = self._asked.totals(compiled, table, scores, 0, count, self.totals)
+        wanted, extended, scored, amounts, weights = self._asked
+        self.feasible, _ = compiled.totals_of(
+            self._base.scores,
+            *table.compiled_columns,
+            wanted,
+            extended,
+            scored,
+            amounts,
+            weights,
+            0,
+            count,
+            self.totals,
+        )
         self._pods = table.pod_changes.version
         self._best = None
 
@@ -175,7 +149,5 @@ class KeptTotalsOfPods:
             return kept
         if not comes_again:
             return None
-        kept = self._kept[id(requests)] = KeptTotals(
-            PassInput.of(base, requests, table), requests, compiled, table
-        )
+        kept = self._kept[id(requests)] = KeptTotals(base, requests, compiled, table)
         return kept

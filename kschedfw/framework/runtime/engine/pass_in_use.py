@@ -16,23 +16,15 @@ _PODS_IN_SMALL: Final = 10_000
 """The number of pods in a smaller one, where the compiled pass spares 50 µs a pod."""
 
 
-class PassInUse:
-    """The pass that a profile's plans are run with: NumPy's until enough pods have come that loading Numba pays.
+def pass_for(nodes: int, pods: int) -> Pass:
+    """Return the form for the next pod, which looks at so many nodes and comes after so many pods.
 
-    Both forms compute the same numbers, so the choice changes no decision.
+    Loading Numba must pay, unless another framework or the user's own code has loaded it. Both forms compute the same
+    numbers, so the choice changes no decision.
     """
-
-    def __init__(self) -> None:
-        self._pods = 0
-
-    def for_nodes(self, nodes: int) -> Pass:
-        """Return the form for the next pod, which looks at so many nodes."""
-        # Another framework, or the user's own code, may have loaded Numba already.
-        if "numba" not in sys.modules:
-            self._pods += 1
-            if self._pods <= (_PODS_IN_LARGE if nodes >= _LARGE else _PODS_IN_SMALL):
-                return with_numpy()
-        return compiled_pass() or with_numpy()
+    if "numba" not in sys.modules and pods < (_PODS_IN_LARGE if nodes >= _LARGE else _PODS_IN_SMALL):
+        return with_numpy()
+    return compiled_pass() or with_numpy()
 
 
 @cache
@@ -47,6 +39,7 @@ def compiled_pass() -> Pass | None:
 
 @cache
 def with_numpy() -> Pass:
+    """Return NumPy's form."""
     from kschedfw.framework.runtime.engine import numpy_pass  # only where it is used
 
     return cast("Pass", numpy_pass)

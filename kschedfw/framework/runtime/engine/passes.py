@@ -19,6 +19,10 @@ ANY_AMOUNT: Final = -(1 << 63)
 """The `wanted` amount of a resource that a pod doesn't request: every node has this much free."""
 
 
+PassInput: TypeAlias = tuple[tuple[int, int, int, int], IntArray, Amounts, Amounts, Weights]
+"""The arguments of the pass that differ from pod to pod: `wanted`, `extended`, `scored`, `amounts` and `weights`."""
+
+
 class Pass(Protocol):
     """The pass over the columns of a node table: `_pass`, which documents the arguments, and `numpy_pass`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -21,7 +21,7 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AmountsRule
 from kschedfw.framework.runtime.engine.errors import ScoreError, check_range
-from kschedfw.framework.runtime.engine.kept import NOTHING, Kept, Prepared
+from kschedfw.framework.runtime.engine.kept import NOTHING, HookStep, Kept
 from kschedfw.framework.runtime.engine.passes import Weights
 from kschedfw.framework.runtime.engine.status_codes import PASS, StatusCodes
 from kschedfw.framework.runtime.engine.steps import Step
@@ -51,19 +51,6 @@ class Base:
     """The weights of the scores that the pass computes; 0 for one that isn't enabled."""
     fits: bool
     """True if the pass refuses nodes without enough resources."""
-
-
-class HookStep(NamedTuple):
-    """The combined result of consecutive prepared hooks, and the `hook` after them, which is called for every pod.
-
-    `written` is the state that they wrote, None if none; `skipped` names the plugins that answered SKIP. The last step
-    has no hook.
-    """
-
-    written: CycleState | None = None
-    skipped: frozenset[str] = frozenset()
-    name: str = ""
-    hook: Hook | None = None
 
 
 @define(eq=False)
@@ -283,7 +270,7 @@ def _score_in_base(known: Kept, state: CycleState, pod: Pod, table: NodeTable) -
 
 
 def _hook_steps(
-    hooks: Sequence[tuple[str, Hook]], prepared: Mapping[str, Prepared | None]
+    hooks: Sequence[tuple[str, Hook]], prepared: Mapping[str, HookStep | None]
 ) -> Sequence[HookStep]:
     """Return the hooks in profile order, with the results of prepared ones in their places.
 
@@ -299,18 +286,17 @@ def _hook_steps(
             continue
         if known.written is not None:
             written.take(known.written)
-        if known.skips:
-            skipped |= {name}
+        skipped |= known.skipped
     steps.append(HookStep(None if written.is_empty else written, skipped))
     return tuple(steps)
 
 
-def _told(hooks: Sequence[tuple[str, Hook]], prepared: Mapping[str, Prepared | None]) -> tuple[str, ...]:
-    return tuple(name for name, _ in hooks if (known := prepared.get(name)) is not None and not known.skips)
+def _told(hooks: Sequence[tuple[str, Hook]], prepared: Mapping[str, HookStep | None]) -> tuple[str, ...]:
+    return tuple(name for name, _ in hooks if (known := prepared.get(name)) is not None and not known.skipped)
 
 
-def _skips(prepared: Prepared | None) -> bool:
-    return prepared is not None and prepared.skips
+def _skips(prepared: HookStep | None) -> bool:
+    return prepared is not None and bool(prepared.skipped)
 
 
 @lru_cache(maxsize=4)

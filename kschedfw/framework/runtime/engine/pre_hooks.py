@@ -10,7 +10,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.results import PreFilterResult, no_nodes_left
-from kschedfw.framework.runtime.engine.plan import HookStep
+from kschedfw.framework.runtime.engine.kept import HookStep
 from kschedfw.framework.runtime.hook_answers import as_left_over, as_status
 from kschedfw.framework.status import Code, Status
 

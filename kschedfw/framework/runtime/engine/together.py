@@ -26,11 +26,11 @@ from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.results import ByDomain, DomainScores, Normalizing, Verdicts
 from kschedfw.framework.runtime.engine.errors import NotTogetherError, check_range
 from kschedfw.framework.runtime.engine.kept import Kept
-from kschedfw.framework.runtime.engine.kept_totals import KeptTotals, KeptTotalsOfPods, PassInput
+from kschedfw.framework.runtime.engine.kept_totals import KeptTotals, KeptTotalsOfPods, pass_input
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.nominated import NominatedRoom
 from kschedfw.framework.runtime.engine.outcome import FilterOutcome
-from kschedfw.framework.runtime.engine.pass_in_use import PassInUse
+from kschedfw.framework.runtime.engine.pass_in_use import pass_for
 from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes
 from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
 from kschedfw.framework.runtime.engine.status_codes import PASS
@@ -39,19 +39,6 @@ from kschedfw.framework.runtime.engine.totals import RowTotals, Totals
 from kschedfw.framework.status import Status
 
 _NOBODY: Final[Mapping[int, Status]] = {}
-
-
-class _Scratch:
-    """Arrays by node that are written anew for every pod."""
-
-    def __init__(self, nodes: int) -> None:
-        self.totals: FloatArray = np.empty(nodes)
-        self.best: IntArray = np.empty(nodes, dtype=np.int64)
-        self.raw: FloatArray = np.empty(nodes)
-        self.scores: FloatArray = np.empty(nodes)
-        # Read-only views, like the arrays of plans: Numba compiles another version for writable arrays.
-        self.scores_to_read = read_only_view(self.scores)
-        self.totals_to_read = read_only_view(self.totals)
 
 
 class _Run(FilterOutcome):
@@ -135,9 +122,19 @@ class Together:
         self._handle = handle
         self._nominated = NominatedRoom(filters, handle.nominator)
         self._kept = KeptTotalsOfPods()
-        self._pass = PassInUse()
-        self._scratch = _Scratch(0)
+        self._pods = 0
+        self._make_room(0)
         self.latest: _Run | None = None
+
+    def _make_room(self, nodes: int) -> None:
+        """Make the arrays by node that are written anew for every pod."""
+        self._totals: FloatArray = np.empty(nodes)
+        self._best: IntArray = np.empty(nodes, dtype=np.int64)
+        self._raw: FloatArray = np.empty(nodes)
+        self._scores: FloatArray = np.empty(nodes)
+        # Read-only views, like the arrays of plans: Numba compiles another version for writable arrays.
+        self._scores_to_read = read_only_view(self._scores)
+        self._totals_to_read = read_only_view(self._totals)
 
     def find(
         self, plan: Plan, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int
@@ -149,9 +146,10 @@ class Together:
         table = nodes.table
         base = plan.base(state, pod, table)
         count = len(base.scores)
-        scratch, compiled = self._scratch, self._pass.for_nodes(count)
-        if len(scratch.best) != count:
-            scratch = self._scratch = _Scratch(count)
+        compiled = pass_for(count, self._pods)
+        self._pods += 1
+        if len(self._best) != count:
+            self._make_room(count)
         verdicts: dict[str, Verdicts | None] = {}
         refusals, last = self._refusals(plan, state, pod, nodes, verdicts)
         # A part of the nodes, and nodes that more filters are asked about, are counted after the pass.
@@ -164,14 +162,16 @@ class Together:
         if kept is None:
             scores = base.scores
             if refusals:
-                scores = _refuse(compiled, refusals, scores, scratch.scores, scratch.scores_to_read)
-            asked = PassInput.of(base, pod.requests, table)
-            totals = scratch.totals
-            feasible, looked_at = asked.totals(compiled, table, scores, start, most, totals)
+                scores = _refuse(compiled, refusals, scores, self._scores, self._scores_to_read)
+            room, extended, scored, amounts, weights = pass_input(base, pod.requests, table)
+            totals = self._totals
+            feasible, looked_at = compiled.totals_of(
+                scores, *table.compiled_columns, room, extended, scored, amounts, weights, start, most, totals
+            )
         # What this pod's plugins refuse is laid over the kept totals, which hold for pods with other terms, too.
         elif refusals:
-            _refuse(compiled, refusals, kept.totals_to_read, scratch.totals, scratch.totals_to_read)
-            totals, kept = scratch.totals, None
+            _refuse(compiled, refusals, kept.totals_to_read, self._totals, self._totals_to_read)
+            totals, kept = self._totals, None
             feasible, looked_at = compiled.passing(totals), count
         else:
             totals, feasible, looked_at = kept.totals, kept.feasible, count
@@ -347,7 +347,7 @@ class Together:
         if run.nodes.start is None or run.feasible is not nodes or not run.count:
             return self._totals_at(run, pod, nodes)
         run.is_scored = True
-        table, scratch, compiled = nodes.table, self._scratch, run.compiled
+        table, compiled = nodes.table, run.compiled
         totals, kept = run.totals, run.kept
         for step, known in run.plan.scores_added:
             if step.name in state.skip_score_plugins:
@@ -356,7 +356,7 @@ class Together:
             if by_domain is not None:
                 if by_domain.parts:
                     self._add_by_domain(compiled, by_domain, step, totals, (run.start, run.looked_at))
-                    totals, kept = scratch.totals, None
+                    totals, kept = self._totals, None
                     continue
                 # Without parts all nodes have the same score.
                 if not (same := _of_equal_nodes(by_domain, step)):
@@ -365,9 +365,9 @@ class Together:
             else:
                 added = self._weighted(step, known, state, pod, nodes)
             # The kept totals stay as they are for the next pod.
-            if totals is not scratch.totals:
-                np.copyto(scratch.totals, totals)
-                totals, kept = scratch.totals, None
+            if totals is not self._totals:
+                np.copyto(self._totals, totals)
+                totals, kept = self._totals, None
             if run.count == len(totals) and not run.start:
                 totals += added
             else:
@@ -376,7 +376,7 @@ class Together:
         if kept is not None:
             best = kept.best
         else:
-            best = scratch.best[: compiled.best_of(totals, run.start, run.looked_at, scratch.best)]
+            best = self._best[: compiled.best_of(totals, run.start, run.looked_at, self._best)]
         return RowTotals(totals, nodes, best)
 
     def _totals_at(self, run: _Run, pod: Pod, nodes: NodeSelection) -> Totals | None:
@@ -411,8 +411,8 @@ class Together:
         totals: FloatArray,
         looked_from: tuple[int, int],
     ) -> None:
-        """Write the totals of the feasible nodes and their normalised scores to the scratch's totals."""
-        raw = self._scratch.raw
+        """Write the totals of the feasible nodes and their normalised scores to `_totals`."""
+        raw = self._raw
         for position, part in enumerate(found.parts):
             compiled.gather(part.codes, part.values, position > 0, raw)
         is_exact = compiled.add_normalized(
@@ -421,7 +421,7 @@ class Together:
             raw,
             found.normalizing is Normalizing.STRETCHED,
             float(step.weight),
-            self._scratch.totals,
+            self._totals,
         )
         if not is_exact:
             raise NotTogetherError

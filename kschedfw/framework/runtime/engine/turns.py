@@ -6,21 +6,21 @@ placement's nodes are copied, and change from pod to pod.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from random import Random
-from typing import Final, Protocol, cast
+from typing import Final
 
 import numpy as np
 
 from kschedfw.api.records import frozen
 from kschedfw.api.requests import PodRequests
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.nodes.arrays import FloatArray, IntArray
+from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import AnyPlugin, keeps_promise
-from kschedfw.framework.runtime.engine.kept_totals import PassInput
+from kschedfw.framework.runtime.engine.kept_totals import pass_input
 from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Amounts, Weights
 from kschedfw.framework.runtime.engine.plan import Base
 
@@ -81,65 +81,28 @@ class EqualPlaces:
         return len(self.rows)
 
 
-class TurnsPass(Protocol):
-    """The compiled search: the module `_turns`, which documents the arguments."""
+def _arguments(
+    pod: PlannedPod, table: NodeTable, scalars: Sequence[str]
+) -> tuple[IntArray, Amounts, Amounts, Weights, IntArray, IntArray]:
+    """Return the arguments of the compiled search that differ from pod to pod.
 
-    @staticmethod
-    def place_in_turn(
-        number: int,
-        scores: FloatArray,
-        free: IntArray,
-        floats: FloatArray,
-        wanted: IntArray,
-        scored: Amounts,
-        amounts: Amounts,
-        weights: Weights,
-        taken: IntArray,
-        added: IntArray,
-        start: int,
-        all_nodes: int,
-        moves: bool,
-        most: int,
-        ranks: IntArray,
-        words: IntArray,
-        found: IntArray,
-        /,
-    ) -> tuple[int, int]: ...
-
-
-@frozen(eq=False)
-class _Pods:
-    """Equal pods, as the compiled search takes them."""
-
-    number: int
-    base_scores: FloatArray
-    wanted: IntArray
-    scored: Amounts
-    amounts: Amounts
-    weights: Weights
-    taken: IntArray
-    added: IntArray
-
-    @classmethod
-    def of(cls, pod: PlannedPod, number: int, table: NodeTable, scalars: Sequence[str]) -> _Pods:
-        """Return so many pods like this one; `scalars` are the resources beside CPU, memory and storage."""
-        asked, requests = PassInput.of(pod.base, pod.requests, table), pod.requests
-        amounts = requests.amounts
-        both = amounts.milli_cpu, amounts.memory
-        # What must be free and what is taken differ while a pod is resized in place (`PodRequests`).
-        wanted = [*asked.wanted, *[requests.demand.get(name) or ANY_AMOUNT for name in scalars]]
-        taken = [*both, amounts.ephemeral_storage, 1, *map(amounts.get, scalars)]
-        added = [*both, requests.non_zero_milli_cpu, requests.non_zero_memory]
-        return cls(
-            number,
-            pod.base.scores,
-            np.array(wanted, dtype=np.int64),
-            asked.scored,
-            asked.amounts,
-            asked.weights,
-            np.array(taken, dtype=np.int64),
-            np.array(added, dtype=np.int64),
-        )
+    `scalars` are the resources beside CPU, memory and storage.
+    """
+    (wanted, _, scored, amounts, weights), requests = pass_input(pod.base, pod.requests, table), pod.requests
+    its = requests.amounts
+    both = its.milli_cpu, its.memory
+    # What must be free and what is taken differ while a pod is resized in place (`PodRequests`).
+    all_wanted = [*wanted, *[requests.demand.get(name) or ANY_AMOUNT for name in scalars]]
+    taken = [*both, its.ephemeral_storage, 1, *map(its.get, scalars)]
+    added = [*both, requests.non_zero_milli_cpu, requests.non_zero_memory]
+    return (
+        np.array(all_wanted, dtype=np.int64),
+        scored,
+        amounts,
+        weights,
+        np.array(taken, dtype=np.int64),
+        np.array(added, dtype=np.int64),
+    )
 
 
 def in_turn(
@@ -155,10 +118,10 @@ def in_turn(
     The searches draw from `random` in their order. The first one begins at node `start`, which `moves` on with each
     pod. Return what was found in each search for each kind, and the next start.
     """
-    compiled, table = compiled_turns(), searches[0].nodes.table
-    assert compiled is not None
+    place_in_turn, table = compiled_turns(), searches[0].nodes.table
+    assert place_in_turn is not None
     scalars = _scalar_resources(runs)
-    kinds = [_Pods.of(pod, number, table, scalars) for pod, number in runs]
+    kinds = [(number, pod.base.scores, _arguments(pod, table, scalars)) for pod, number in runs]
     columns = [table.free.T[:4], *[_free(table, name)[np.newaxis] for name in scalars]]
     free_of_all = np.concatenate(columns) if scalars else columns[0]
     floats_of_all = np.concatenate(
@@ -176,19 +139,14 @@ def in_turn(
         free, floats = free_of_all.take(rows, axis=1), floats_of_all.take(rows, axis=1)
         ranks = _NO_RANKS if search.ranks is None else search.ranks
         turns = []
-        for pods in kinds:
-            found: IntArray = np.empty((3, pods.number), dtype=np.int64)
-            placed, start = compiled.place_in_turn(
-                pods.number,
-                pods.base_scores.take(rows),
+        for number, scores, arguments in kinds:
+            found: IntArray = np.empty((3, number), dtype=np.int64)
+            placed, start = place_in_turn(
+                number,
+                scores.take(rows),
                 free,
                 floats,
-                pods.wanted,
-                pods.scored,
-                pods.amounts,
-                pods.weights,
-                pods.taken,
-                pods.added,
+                *arguments,
                 start,
                 len(table),
                 moves,
@@ -197,8 +155,8 @@ def in_turn(
                 words,
                 found,
             )
-            if moves and placed < pods.number:  # each of the others looks at all nodes in vain
-                start = (start + (pods.number - placed - 1) * len(rows)) % len(table)
+            if moves and placed < number:  # each of the others looks at all nodes in vain
+                start = (start + (number - placed - 1) * len(rows)) % len(table)
             turns.append(EqualPlaces(rows[found[0, :placed]].tolist(), *found[1:, :placed].tolist()))
         found_in_all.append(turns)
     if draws:
@@ -226,12 +184,11 @@ def may_take_members_alike(plugin: AnyPlugin) -> bool:
 
 
 @cache
-def compiled_turns() -> TurnsPass | None:
-    """Return the compiled search; None without Numba."""
+def compiled_turns() -> Callable[..., tuple[int, int]] | None:
+    """Return the compiled search, `_turns.place_in_turn`; None without Numba."""
     try:
-        from kschedfw.framework.runtime.engine import (
-            _turns,  # Numba takes a while to load, and may be missing
-        )
+        # Numba takes a while to load, and may be missing.
+        from kschedfw.framework.runtime.engine._turns import place_in_turn
     except ImportError:
         return None
-    return cast("TurnsPass", _turns)
+    return place_in_turn

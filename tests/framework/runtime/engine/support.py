@@ -33,7 +33,8 @@ from kschedfw.api import ResourceRequirements, Service
 from kschedfw.config import default_profile, parse_configuration
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime.engine import pass_in_use
+from kschedfw.framework.runtime.engine import together
+from kschedfw.framework.runtime.engine.pass_in_use import compiled_pass, with_numpy
 from kschedfw.framework.runtime.engine.passes import Pass
 from kschedfw.scheduler import HostSelector
 from kschedfw.scheduler.generic_scheduler import DecisionObserver
@@ -48,9 +49,9 @@ def use(form: str, monkeypatch: pytest.MonkeyPatch) -> Pass:
     """Let plans be run with this form of the pass."""
     if form == COMPILED:
         pytest.importorskip("numba", reason="needs the extra fast")
-    made = pass_in_use.compiled_pass() if form == COMPILED else pass_in_use.with_numpy()
+    made = compiled_pass() if form == COMPILED else with_numpy()
     assert made is not None
-    monkeypatch.setattr(pass_in_use.PassInUse, "for_nodes", lambda _self, _nodes: made)
+    monkeypatch.setattr(together, "pass_for", lambda _nodes, _pods: made)
     return made
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kschedfw.framework.runtime.engine.pass_in_use import PassInUse, compiled_pass, with_numpy
+from kschedfw.framework.runtime.engine.pass_in_use import compiled_pass, pass_for, with_numpy
 
 LARGE, SMALL = 256, 255
 
@@ -19,29 +19,23 @@ def _not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_not_loaded")
 class TestWhileNumbaIsNotLoaded:
     def test_first_pods_in_a_large_cluster_are_placed_with_numpy(self) -> None:
-        in_use = PassInUse()
-        assert [in_use.for_nodes(LARGE) for _ in range(32)] == [with_numpy()] * 32
+        assert {pass_for(LARGE, pods) for pods in range(32)} == {with_numpy()}
 
     def test_later_ones_are_placed_by_the_compiled_pass(self) -> None:
         pytest.importorskip("numba", reason="needs the extra fast")
         del sys.modules["numba"]
-        in_use = PassInUse()
-        for _ in range(32):
-            in_use.for_nodes(LARGE)
-        assert in_use.for_nodes(LARGE) is compiled_pass()
+        assert pass_for(LARGE, 32) is compiled_pass()
 
     def test_small_cluster_loads_it_only_for_very_many_pods(self) -> None:
-        in_use = PassInUse()
-        assert {in_use.for_nodes(SMALL) for _ in range(10_000)} == {with_numpy()}
+        assert {pass_for(SMALL, pods) for pods in range(10_000)} == {with_numpy()}
 
 
 def test_loaded_numba_is_used_at_once_whoever_loaded_it() -> None:
     pytest.importorskip("numba", reason="needs the extra fast")
-    assert PassInUse().for_nodes(1) is compiled_pass()
+    assert pass_for(1, 0) is compiled_pass()
 
 
 def test_without_numba_every_pod_is_placed_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.setattr("kschedfw.framework.runtime.engine.pass_in_use.compiled_pass", lambda: None)
-    in_use = PassInUse()
-    assert {in_use.for_nodes(LARGE) for _ in range(40)} == {with_numpy()}
+    assert {pass_for(LARGE, pods) for pods in range(40)} == {with_numpy()}
