@@ -54,7 +54,9 @@ _SPECIFYING: Final = (_HOOKSPECS, *(module for module, _, _ in _ASKED.values()))
 _WITHOUT_EFFECT: Final = ("tryfirst", "trylast", "wrapper", "hookwrapper")
 _ALIKE: Final = 0.5  # the cutoff that the framework uses for the same suggestion at run time
 _FROM_HERE: Final = -1
+"""The line of a dependency that stands on no line of the file."""
 _PRIORITY: Final = 10
+"""mypy's priority of an ordinary import (`mypy.build.PRI_MED`)."""
 
 Problem = tuple[str, Context]
 

@@ -224,11 +224,13 @@ class Step:
             answer = self.filter_batch(state, pod, table, rows)
             if answer is None:
                 return None
-            # Most plugins have the same statuses every time, so that verdicts are checked once.
-            known = self._checked
-            is_known = known and type(answer) is Verdicts and are_same(answer.statuses, known)
-            if not is_known or answer.codes.shape != rows.shape:
-                as_verdicts("filter_batch", answer, len(rows))
+            # Identity: passing verdicts are made once for each number of rows, and need no check. Most plugins have the
+            # same statuses every time, so that others are checked once.
+            if answer is not Verdicts.passing(len(rows)):
+                known = self._checked
+                is_known = known and type(answer) is Verdicts and are_same(answer.statuses, known)
+                if not is_known or answer.codes.shape != rows.shape:
+                    as_verdicts("filter_batch", answer, len(rows))
         except HOOK_FAILURES as error:
             raise NotTogetherError(self.name, error) from error
         self.counts.rows_asked += len(rows)
@@ -241,7 +243,6 @@ class Step:
             NotTogetherError: the filter fails, or fails for one of the nodes.
         """
         answer = self.verdicts_on(state, pod, table, table.all_rows)
-        # Identity: passing verdicts are made once for each number of rows, and need no check.
         if answer is None or answer is Verdicts.passing(len(table)):
             return answer
         # Most plugins have the same statuses every time, so that they are checked once.
