@@ -19,9 +19,12 @@ from kschedfw.api.pod import Pod, PodSchedulingGroup
 from kschedfw.api.pod_groups import PodGroup, group_key
 from kschedfw.config import default_profile
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
+from kschedfw.scheduler.attempt import Attempt
+from kschedfw.scheduler.groups.cycle import GroupDecision
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import FirstByNameSelector
 from tests.scheduler.invariants import group_properties, properties
@@ -121,6 +124,35 @@ class WatchedCluster(FlakyCluster):
         super().delete_gracefully(obj)  # type: ignore[arg-type]  # it is one of the cluster's
 
 
+class LeaversInDecisions:
+    """Observes the cycles of groups: excuses gangs that were completed by a member that had lost its place already.
+
+    As in kube-scheduler, a member that is preempted at permit counts until its binding cycle has given its place up.
+    """
+
+    follows_placed = False
+
+    def __init__(self, disturb: Callable[[Pod], None]) -> None:
+        self._disturb = disturb
+        self._leavers: dict[str, Pod] = {}
+
+    def note(self, pod: Pod) -> None:
+        """Take notice of a pod that has lost its place."""
+        self._leavers[pod.uid] = pod
+
+    def member(self, placement: GroupPlacement, attempt: Attempt) -> None:
+        """Follow no decision on a single member."""
+
+    def decided(self, decision: GroupDecision) -> None:
+        counted = {pod.uid for pod in decision.states.scheduled}
+        tried = {pod.uid for pod in decision.group.pods}
+        for uid, pod in tuple(self._leavers.items()):
+            if uid in counted and decision.status.is_success:
+                self._disturb(pod)
+            if uid in tried:
+                del self._leavers[uid]  # its next place is another one
+
+
 class GroupWorld(World):
     """Everything that a run consists of. The same seed makes the same world; every fourth preempts pods one by one."""
 
@@ -133,7 +165,10 @@ class GroupWorld(World):
         """Groups of which a member went, or wasn't bound, through no decision of the scheduler's on the group."""
         self.whole: set[str] = set()
         """The uids of gangs that were seen bound with at least as many members as they need."""
+        self.leavers = LeaversInDecisions(self._disturb)
         super().__init__(seed, complete_hints=complete_hints)
+        assert self.scheduler.group_cycle is not None
+        self.scheduler.group_cycle.observer = self.leavers
 
     def _make_cluster(self) -> FlakyCluster:
         return WatchedCluster(Random(self.seed + 1), self._disturb, self._hold_back)
@@ -165,6 +200,7 @@ class GroupWorld(World):
         While they all wait for each other, a member that goes is no excuse: the gang has to stay out as a whole. Nor is
         one that the others don't need.
         """
+        self.leavers.note(pod)
         key = group_key(pod)
         group = self.cluster.truth.get(PodGroup, key) if key else None
         waiting = self.scheduler.waiting_pods
