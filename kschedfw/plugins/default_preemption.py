@@ -36,10 +36,12 @@ from kschedfw.framework.gate_table import (
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
     WORKLOAD_AWARE_PREEMPTION,
 )
+from kschedfw.framework.preemption.group_rules import GroupAwareRules
 from kschedfw.framework.preemption.rules import (
     DEFAULT_MIN_CANDIDATE_NODES_ABSOLUTE,
     DEFAULT_MIN_CANDIDATE_NODES_PERCENTAGE,
 )
+from kschedfw.framework.versions.v1_37 import GROUP_POST_FILTER, GROUP_VICTIMS
 
 _PERCENTAGE = "minCandidateNodesPercentage"
 _ABSOLUTE = "minCandidateNodesAbsolute"
@@ -74,14 +76,15 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        rules = PreemptionRules(
+        # Gates never change, and the queue asks pre_enqueue about every pod.
+        self._knows_groups = handle.feature_gates.enabled(GENERIC_WORKLOAD)
+        takes_groups = self._knows_groups and handle.feature_gates.follows(GROUP_VICTIMS)
+        rules = (GroupAwareRules if takes_groups else PreemptionRules)(
             handle,
             min_candidate_nodes_percentage=args.min_candidate_nodes_percentage,
             min_candidate_nodes_absolute=args.min_candidate_nodes_absolute,
         )
         self._evaluator = PreemptionEvaluator(self.name, handle, rules)
-        # Gates never change, and the queue asks pre_enqueue about every pod.
-        self._knows_groups = handle.feature_gates.enabled(GENERIC_WORKLOAD)
 
     def plan(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> PreemptionPlan:
         """Return the preemption that `post_filter` would carry out, without effects; for explanations."""
@@ -133,6 +136,8 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
         if not key:
             return ""
         gates = self.handle.feature_gates
+        if gates.follows(GROUP_POST_FILTER):
+            return "not eligible due to workload aware preemption enabled"
         if gates.enabled(TOPOLOGY_AWARE_WORKLOAD_SCHEDULING):
             # Only with this gate the group matters at all, so that only then one that is gone is a reason by itself.
             group = self.handle.cluster.get(PodGroup, key)

@@ -93,8 +93,11 @@ class GangScheduling(Plugin):
 
     @hookimpl
     def placement_feasible(self, group: QueuedGroup, left: int, scheduled: int) -> Status | None:
-        least = None if group.object is None else group.object.min_count
-        if least is None or scheduled >= least:
+        if group.object is None:
+            return None
+        # A basic group needs one member, as in kube-scheduler.
+        least = 1 if group.object.min_count is None else group.object.min_count
+        if scheduled >= least:
             return None
         if scheduled + left < least:
             return Status.unschedulable(
@@ -141,7 +144,7 @@ def _after_group_update(pod: Pod, old: object | None, new: object | None) -> Que
     if not (isinstance(old, PodGroup) and isinstance(new, PodGroup)) or new.key != group_key(pod):
         return QueueingHint.SKIP
     before, after = old.min_count, new.min_count
-    return queue_if(before is None or after is None or after < before)
+    return queue_if(before is not None and after is not None and after < before)
 
 
 def _quoted(name: str) -> str:

@@ -43,8 +43,8 @@ from kschedfw.framework.gate_table import (
 )
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.metrics import AttemptResult, NoMetrics
+from kschedfw.framework.preemption.units import by_importance, victim_units
 from kschedfw.scheduler import SchedulingError
-from kschedfw.scheduler.groups.preemption import victim_units
 from kschedfw.simulator import Simulation
 from kschedfw.testing.clock import FakeClock
 from tests.overtaken import OvertakenCluster
@@ -272,7 +272,7 @@ def test_equal_victims_that_have_not_started_are_in_the_order_of_nodes_and_of_po
         NodeInfo.of(make_node(node).build(), [make_pod(f"{node}-{name}").build() for name in "ebfadc"])
         for node in ("n2", "n1")
     ]
-    units = victim_units(nodes, lambda _key: None)
+    units = by_importance(victim_units([info.pods for info in nodes], lambda _key: None))
     assert [unit.pods[0].name for unit in units] == [
         f"{node}-{name}" for node in ("n2", "n1") for name in "ebfadc"
     ]
@@ -282,7 +282,8 @@ def test_equal_groups_that_have_not_started_are_in_the_order_of_their_first_pods
     """As observed of kube-scheduler v1.36.2."""
     as_one = make_pod_group("g").disrupted_as_a_whole().build()
     pods = [make_pod(name).group(name[0]).build() for name in ("b1", "a1", "c1", "c2", "a2", "b2")]
-    units = victim_units([NodeInfo.of(make_node("n").build(), pods)], lambda _key: as_one)
+    node = NodeInfo.of(make_node("n").build(), pods)
+    units = by_importance(victim_units([node.pods], lambda _key: as_one))
     assert [[pod.name for pod in unit.pods] for unit in units] == [["b1", "b2"], ["a1", "a2"], ["c1", "c2"]]
 
 

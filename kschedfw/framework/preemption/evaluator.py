@@ -22,6 +22,7 @@ from kschedfw.framework.preemption.dry_run import DryRun, LowestPriorities, Outc
 from kschedfw.framework.preemption.rules import PreemptionRules
 from kschedfw.framework.results import PostFilterResult
 from kschedfw.framework.status import Code, PluginFailure, Status
+from kschedfw.framework.versions.v1_37 import FIRST_BUDGET
 
 
 @frozen(eq=False)
@@ -131,7 +132,10 @@ class PreemptionEvaluator:
         nodes = node_to_status.nodes_with(Code.UNSCHEDULABLE, NodeSelection.whole(table))
         if not len(nodes):
             return DryRun()
-        budgets = DisruptionBudgets.of(self._handle.cluster.list(PodDisruptionBudget))
+        budgets = DisruptionBudgets.of(
+            self._handle.cluster.list(PodDisruptionBudget),
+            ends_at_first=self._handle.feature_gates.follows(FIRST_BUDGET),
+        )
         # One number is drawn for each dry run, even if all outcomes are known: what is kept must not change
         # later draws.
         offset, wanted = self._rules.offset_and_num_candidates(len(nodes))

@@ -23,7 +23,7 @@ MoreImportant = Callable[[Pod, Pod], bool]
 
 
 @define(eq=False)
-class _TrialError(KschedfwError):
+class TrialError(KschedfwError):
     """The failure of a plugin to update its state for a removed or added pod."""
 
     status: Status
@@ -42,13 +42,13 @@ class _Trial:
         self.node_info.remove_pod(info.pod)
         status = self.framework.run_pre_filter_remove_pod(self.state, self.pod, info, self.node_info)
         if not status.is_success:
-            raise _TrialError(status)
+            raise TrialError(status)
 
     def put_back(self, info: PodInfo) -> None:
         self.node_info.add_pod(info)
         status = self.framework.run_pre_filter_add_pod(self.state, self.pod, info, self.node_info)
         if not status.is_success:
-            raise _TrialError(status)
+            raise TrialError(status)
 
     def verdict(self, *, other_pods_only: bool = False) -> Status:
         return self.framework.run_filter_plugins_with_nominated_pods(
@@ -140,7 +140,7 @@ def select_victims(
         if not verdict.is_success:
             return verdict
         return _victims(potential, budgets, more_important, trial.spares)
-    except _TrialError as error:
+    except TrialError as error:
         return error.status
 
 

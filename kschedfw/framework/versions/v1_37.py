@@ -26,8 +26,29 @@ GROUP_POST_FILTER: Final = Rule(
     "1.37",
     "groups, preemption",
     "each member that fits nowhere preempts by itself, and a group that still fits nowhere as a whole",
-    "only the group preempts, after its cycle",
-    _GROUP_CYCLE,
+    "only the group preempts, after its cycle, also if it has a topology constraint; victims are spared one by one"
+    " while the members keep the nodes that they got without any, and members are nominated to these",
+    "kubernetes/kubernetes pkg/scheduler/framework/preemption/podgrouppreemption.go, as in kubernetes-sigs/"
+    "scheduler-library pkg/upstreamsync/preemption @a7631a09; kubernetes/kubernetes#140683",
+)
+
+GROUP_VICTIMS: Final = Rule(
+    "PodGroupVictims",
+    "1.37",
+    "groups, preemption",
+    "a single pod preempts members of groups one by one, by their own priorities",
+    "a group that is disrupted as a whole is one victim, wherever its members run, and members count with their group's"
+    " priority",
+    "kubernetes/kubernetes#139030; pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go",
+)
+
+FIRST_BUDGET: Final = Rule(
+    "FirstViolatedBudget",
+    "1.37",
+    "preemption",
+    "an eviction is subtracted from every disruption budget that covers the pod",
+    "an eviction is subtracted from the disruption budgets that cover the pod up to the first that it violates",
+    "kubernetes/kubernetes pkg/scheduler/framework/preemption/util.go",
 )
 
 GROUP_PRIORITIES: Final = Rule(
@@ -97,8 +118,10 @@ RULES: Final = (
     IMAGE_VOLUMES,
     ANTI_AFFINITY_HINTS,
     RESIZED_PODS,
+    FIRST_BUDGET,
     PLACEMENT_FEASIBLE,
     GROUP_POST_FILTER,
+    GROUP_VICTIMS,
     GROUP_PRIORITIES,
     GROUP_PREEMPTION_POLICIES,
     GROUP_CONDITION,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 import attrs
 
+from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import (
     POD_GROUP_INITIALLY_SCHEDULED,
     POD_GROUP_SCHEDULED,
@@ -46,6 +47,9 @@ from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduling_cycle import SchedulingCycle
 
 _log = logging.getLogger(__name__)
+
+_PREEMPTION: Final = "pod group preemption"
+"""The prefix of what preemption says about a group."""
 
 
 @frozen(eq=False)
@@ -193,6 +197,7 @@ class GroupCycle:
         preempts = self._parts.feature_gates.enabled(WORKLOAD_AWARE_PREEMPTION) and all(
             each.may_preempt for each in attempts
         )
+        framework.handle.metrics.group_algorithm(self._parts.clock.monotonic() - begun)
         # A group that waits has members whose victims go already.
         if preempts and status.is_rejected and not result.is_waiting:
             preemption = self._make_room(
@@ -201,11 +206,7 @@ class GroupCycle:
                 group,
                 lambda: run(makes_room=False),
             )
-            if preemption.status.is_rejected:
-                status = Status.unschedulable(status.message, preemption.status.message)
-            elif not preemption.status.is_success:
-                status = preemption.status
-        framework.handle.metrics.group_algorithm(self._parts.clock.monotonic() - begun)
+            status = self._after(preemption.status, status)
         return GroupDecision(group, states, result, preemption, status)
 
     # From the queue
@@ -240,12 +241,23 @@ class GroupCycle:
             start_eviction(handle, group, preemption, framework.profile.scheduler_name)
         return preemption
 
+    def _after(self, said: Status, status: Status) -> Status:
+        """Return the group's status once preemption has said this; since v1.37 its text is always in it."""
+        introduces = self._parts.feature_gates.follows(GROUP_POST_FILTER)
+        if introduces and said.message:
+            said = said.prefixed(_PREEMPTION, PLUGIN) if said.code is Code.ERROR else _introduced(said)
+        if not (said.is_success or said.is_rejected):
+            return said
+        tells = said.is_rejected or introduces
+        return Status.unschedulable(status.message, said.message) if tells and said.message else status
+
     # Submission
 
     def _submit(
         self, attempts: Sequence[Attempt], decision: GroupDecision, start: Start
     ) -> Mapping[str, MemberRefusal]:
         status, is_waiting = decision.status, decision.is_waiting
+        preemption = decision.preemption
         tried = () if decision.result is None else decision.result.members
         members = {each.attempt.pod.uid: each for each in tried}
         refused: dict[str, MemberRefusal] = {}
@@ -259,10 +271,10 @@ class GroupCycle:
             call.is_done = False
             if member is None:
                 refusal = MemberRefusal(status)
-                self._cycle.fail(attempt, status)
+                self._cycle.fail(attempt, status, _wait_for(preemption, attempt.pod) or CLEAR_NOMINATION)
             else:
                 refusal = MemberRefusal(_failure(member, status, is_waiting=is_waiting), member.node_name)
-                nomination = _nomination(member, status, is_waiting=is_waiting)
+                nomination = _nomination(member, status, preemption, is_waiting=is_waiting)
                 self._cycle.fail(member.attempt, refusal.status, nomination)
             refused[attempt.pod.uid] = refusal
         return refused
@@ -393,12 +405,28 @@ def _failure(member: MemberResult, status: Status, *, is_waiting: bool) -> Statu
     return Status.unschedulable(UNSCHEDULABLE, *reasons)
 
 
-def _nomination(member: MemberResult, status: Status, *, is_waiting: bool) -> PostFilterResult | None:
+def _nomination(
+    member: MemberResult, status: Status, preemption: GroupPreemption | None, *, is_waiting: bool
+) -> PostFilterResult | None:
     if status.code is Code.ERROR:
         return CLEAR_NOMINATION
+    if preemption is not None and preemption.nominations:
+        # Since v1.37 members wait for the nodes that they got without the victims.
+        return _wait_for(preemption, member.attempt.pod)
     if member.node_name:
         return PostFilterResult.nominate(member.node_name) if is_waiting else CLEAR_NOMINATION
     return member.nomination
+
+
+def _wait_for(preemption: GroupPreemption | None, pod: Pod) -> PostFilterResult | None:
+    """Return the nomination to the node that a member waits for; None if there is none."""
+    if preemption is None or pod.uid not in preemption.nominations:
+        return None
+    return PostFilterResult.nominate(preemption.nominations[pod.uid])
+
+
+def _introduced(said: Status) -> Status:
+    return attrs.evolve(said, reasons=(f"{_PREEMPTION}: {said.message}",))
 
 
 def _reason(status: Status) -> str:

@@ -2,73 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from kschedfw.api import DisruptionMode, Pod, PodDisruptionBudget, PodGroup, PreemptionPolicy, group_key
+import attrs
+
+from kschedfw.api import Pod, PodDisruptionBudget, PodGroup, PreemptionPolicy
 from kschedfw.api.records import frozen
-from kschedfw.framework.eviction import Preemptor
+from kschedfw.framework.eviction import Preemptor, is_terminating_by_preemption
+from kschedfw.framework.gate_table import POD_GROUP_PREEMPTION_POLICY
+from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import QueuedGroup
 from kschedfw.framework.handle import Handle
-from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
-from kschedfw.framework.preemption.candidates import start_time
-from kschedfw.framework.status import Status
+from kschedfw.framework.preemption.units import VictimUnit, by_importance, victim_units
+from kschedfw.framework.status import Code, Status
+from kschedfw.framework.versions.v1_37 import FIRST_BUDGET, GROUP_POST_FILTER
+from kschedfw.scheduler.groups.in_place import ReprieveError, ReprieveInPlace
 from kschedfw.scheduler.groups.trial import GroupResult, SnapshotTrial
-
-
-@frozen(eq=False)
-class VictimUnit:
-    """Pods that are evicted together, in the order of the nodes that they are on.
-
-    A unit of a group has the group's priority, else the pod's. What counts as its start is that of its first pod, as in
-    kube-scheduler, not the earliest.
-    """
-
-    pods: tuple[Pod, ...]
-    priority: int
-
-    @property
-    def is_grouped(self) -> bool:
-        """True if its first pod is a member of a group, of whatever disruption mode."""
-        return bool(group_key(self.pods[0]))
-
-    @property
-    def started(self) -> float:
-        """Seconds since the epoch; infinity for a pod that hasn't started."""
-        return start_time(self.pods[0])
-
-    @property
-    def importance(self) -> tuple[float, ...]:
-        """The sort key that puts the most important unit first."""
-        # The size counts among groups only: all others have the same one.
-        size = -len(self.pods) if self.is_grouped else -math.inf
-        return (-self.priority, not self.is_grouped, size, self.started)
-
-
-def victim_units(
-    nodes: Iterable[NodeInfo], find_group: Callable[[str], PodGroup | None]
-) -> Sequence[VictimUnit]:
-    """All pods on these nodes as units, the most important first, and equal ones in the order of nodes and pods.
-
-    So are those that haven't started, since kube-scheduler notes the present for their start, pod by pod. Of units that
-    started at the same time its order is random.
-    """
-    units: list[VictimUnit] = []
-    members: dict[str, list[Pod]] = {}
-    groups: dict[str, PodGroup] = {}
-    for info in nodes:
-        for pod_info in info.pods:
-            pod, key = pod_info.pod, group_key(pod_info.pod)
-            group = find_group(key) if key else None
-            if group is not None and group.spec.disruption_mode is DisruptionMode.POD_GROUP:
-                groups[key] = group
-                members.setdefault(key, []).append(pod)
-            else:
-                units.append(VictimUnit((pod,), pod.priority))
-    units += [VictimUnit(tuple(pods), groups[key].priority) for key, pods in members.items()]
-    return sorted(units, key=lambda unit: unit.importance)
-
 
 PLUGIN = "DefaultPreemption"
 """The plugin without which no group preempts, and for which victims that wait at permit are rejected."""
@@ -82,28 +32,34 @@ class Reprieve:
     """The attempt to spare a unit: whether the group still fits with it, and where its members would go then."""
 
     unit: VictimUnit
+    fits: bool
     result: GroupResult
-
-    @property
-    def fits(self) -> bool:
-        return self.result.status.is_success
 
 
 @frozen(eq=False)
 class GroupPreemption:
-    """The result of looking for room, with its reasons. With success the `victims` are being evicted."""
+    """The result of looking for room, with its reasons. With success the `victims` are being evicted.
+
+    `nominations` are the nodes that members wait for, by uid: empty up to v1.36, where members wait for the nodes of
+    the cycle itself. `is_ongoing` says that victims of an earlier preemption still have to go, so that there are no
+    others.
+    """
 
     status: Status
     potential: Sequence[VictimUnit] = ()
     all_removed: GroupResult | None = None
     violating: Sequence[VictimUnit] = ()
     reprieves: Sequence[Reprieve] = ()
+    nominations: Mapping[str, str] = attrs.field(factory=dict)
+    is_ongoing: bool = False
 
     @property
     def victims(self) -> Sequence[VictimUnit]:
         """The units that can't be spared, the most important first."""
+        if self.is_ongoing or not self.status.is_success:
+            return ()
         spared = {each.unit for each in self.reprieves if each.fits}
-        return [unit for unit in self.potential if unit not in spared] if self.status.is_success else ()
+        return [unit for unit in self.potential if unit not in spared]
 
     @property
     def num_pdb_violations(self) -> int:
@@ -116,24 +72,38 @@ def plan_preemption(
 ) -> GroupPreemption:
     """Find the units whose eviction makes room for the group, by trying it on the snapshot without them.
 
-    `try_group` runs the group's algorithm, without making room. Nothing is evicted yet.
+    `try_group` runs the group's algorithm, without making room. Nothing is evicted yet. Since v1.37 it runs once, and
+    victims are spared while members keep the nodes that they got then.
     """
+    in_place = handle.feature_gates.follows(GROUP_POST_FILTER)
     present = group.object
     if present is None:
         missing = f'podgroup.scheduling.k8s.io "{group.key.partition("/")[2]}" not found'
         return GroupPreemption(Status.from_error(f"failed to get pod group object: {missing}"))
-    if present.topology_key:
+    if present.topology_key and not in_place:
         text = "workload aware preemption is not supported for pod groups with scheduling constraints"
         return GroupPreemption(Status.unschedulable(text))
-    if any(pod.spec.preemption_policy is PreemptionPolicy.NEVER for pod in group.pods):
+    if _never_preempts(handle.feature_gates, group.pods, present):
         return GroupPreemption(Status.unschedulable("not eligible due to preemptionPolicy=Never."))
-    units = victim_units(handle.snapshot.node_infos, lambda key: handle.cluster.get(PodGroup, key))
-    potential = [unit for unit in units if unit.priority < present.priority]
+
+    def find_group(key: str) -> PodGroup | None:
+        return handle.cluster.get(PodGroup, key)
+
+    units = victim_units((info.pods for info in handle.snapshot.node_infos), find_group, by_group=in_place)
+    potential = [unit for unit in by_importance(units) if unit.priority < present.priority]
+    if in_place and _waits_for_victims(handle, group.pods, potential):
+        nominations = {pod.uid: pod.status.nominated_node_name for pod in group.pods}
+        return GroupPreemption(
+            _told("ongoing preemption on nominated nodes"),
+            potential,
+            nominations=nominations,
+            is_ongoing=True,
+        )
     if not potential:
         return GroupPreemption(Status.unresolvable("No preemption victims found for incoming preemptor"))
     trial = SnapshotTrial(handle.snapshot)
     try:
-        return _plan(handle, potential, trial, try_group)
+        return _plan(handle, potential, trial, try_group, in_place=in_place)
     finally:
         trial.undo()
 
@@ -143,30 +113,74 @@ def _plan(
     potential: Sequence[VictimUnit],
     trial: SnapshotTrial,
     try_group: Callable[[], GroupResult],
+    *,
+    in_place: bool,
 ) -> GroupPreemption:
     for unit in potential:
         trial.remove(unit.pods)
     all_removed = try_group()
     if not all_removed.status.is_success:
         return GroupPreemption(all_removed.status, potential, all_removed)
-    budgets = DisruptionBudgets.of(handle.cluster.list(PodDisruptionBudget))
-    violates = budgets.violated([unit.pods for unit in potential])
+    budgets = DisruptionBudgets.of(
+        handle.cluster.list(PodDisruptionBudget), ends_at_first=handle.feature_gates.follows(FIRST_BUDGET)
+    )
+    count = budgets.violations if in_place else budgets.violated
+    violates = count([unit.pods for unit in potential])
     violating = [unit for unit, is_bad in zip(potential, violates, strict=True) if is_bad]
     others = [unit for unit, is_bad in zip(potential, violates, strict=True) if not is_bad]
-    reprieves: list[Reprieve] = []
     # Those that violate a budget are spared first, as with preemption for one pod.
-    for unit in (*violating, *others):
-        trial.put_back(unit.pods)
-        reprieve = Reprieve(unit, try_group())
-        if not reprieve.fits:
-            trial.remove(unit.pods)
-        reprieves.append(reprieve)
-    return GroupPreemption(Status.success(), potential, all_removed, violating, reprieves)
+    order = (*violating, *others)
+    if not in_place:
+        reprieves = [_reprieve_by_run(unit, trial, try_group) for unit in order]
+        return GroupPreemption(Status.success(), potential, all_removed, violating, reprieves)
+    spare = ReprieveInPlace(handle, trial, all_removed).spares
+    try:
+        reprieves = [Reprieve(unit, spare(unit), all_removed) for unit in order]
+    except ReprieveError as error:
+        return GroupPreemption(error.status, potential, all_removed, violating)
+    evicted = sum(len(each.unit.pods) for each in reprieves if not each.fits)
+    nominations = {each.attempt.pod.uid: each.node_name for each in all_removed.members if each.node_name}
+    status = _told(f"found a placement for podgroup, preempting {evicted} victims")
+    return GroupPreemption(status, potential, all_removed, violating, reprieves, nominations)
+
+
+def _reprieve_by_run(
+    unit: VictimUnit, trial: SnapshotTrial, try_group: Callable[[], GroupResult]
+) -> Reprieve:
+    trial.put_back(unit.pods)
+    result = try_group()
+    if not result.status.is_success:
+        trial.remove(unit.pods)
+    return Reprieve(unit, result.status.is_success, result)
+
+
+def _told(text: str) -> Status:
+    return Status(Code.SUCCESS, (text,))
+
+
+def _never_preempts(gates: FeatureGates, pods: Sequence[Pod], group: PodGroup) -> bool:
+    if gates.enabled(POD_GROUP_PREEMPTION_POLICY):
+        return group.spec.preemption_policy is PreemptionPolicy.NEVER
+    return any(pod.spec.preemption_policy is PreemptionPolicy.NEVER for pod in pods)
+
+
+def _waits_for_victims(handle: Handle, pods: Sequence[Pod], potential: Sequence[VictimUnit]) -> bool:
+    """Return whether possible victims are terminating by a preemption on nodes that members are nominated to."""
+    nominated = {pod.status.nominated_node_name for pod in pods} & {
+        info.name for info in handle.snapshot.node_infos
+    }
+    return any(
+        pod.node_name in nominated and is_terminating_by_preemption(pod)
+        for unit in potential
+        for pod in unit.pods
+    )
 
 
 def start_eviction(handle: Handle, group: QueuedGroup, plan: GroupPreemption, scheduler_name: str) -> None:
     """Evict the victims of a plan, after the cycle."""
     assert group.object is not None
+    if plan.is_ongoing:
+        return
     victims = [pod for unit in plan.victims for pod in unit.pods]
     preemptor = Preemptor("podgroup", group.object, scheduler_name, _CLUSTER, group.object.priority)
     handle.evictor.evict_later(victims, preemptor, PLUGIN, group.pods)

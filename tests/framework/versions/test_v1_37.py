@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import attrs
@@ -24,15 +26,20 @@ from kschedfw import (
 )
 from kschedfw.api import PodGroup, PreemptionPolicy, Resource
 from kschedfw.api.manifests import pod_from_manifest
+from kschedfw.api.pod import PodCondition
 from kschedfw.api.requests import pod_requests
 from kschedfw.framework.events import EventResource
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
+from kschedfw.framework.preemption.budgets import DisruptionBudgets
+from kschedfw.framework.versions.v1_37 import FIRST_BUDGET
 from kschedfw.plugins.gang_scheduling import GangScheduling
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.queue.backoff import BackoffPolicy
+from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing import FrameworkHarness
 from kschedfw.testing.clock import FakeClock
+from tests.framework.preemption.scenes import budget
 
 MIB = 1024 * 1024
 T = TypeVar("T")
@@ -309,13 +316,16 @@ class TestGangScheduling:
         status = plugin.placement_feasible(self.GROUP, left, scheduled) or Status.success()
         assert (status.code, status.message) == (code, message)
 
-    def test_basic_groups_are_none_of_its_business(self) -> None:
+    def test_a_basic_group_needs_one_member(self) -> None:
         plugin = FrameworkHarness("GangScheduling", feature_gates=grouping("1.37")).framework.plugins[
             "GangScheduling"
         ]
         assert isinstance(plugin, GangScheduling)
         basic = QueuedGroup("default/g", make_pod_group("g").build(), ())
-        assert plugin.placement_feasible(basic, 0, 0) is None
+        status = plugin.placement_feasible(basic, 0, 0)
+        assert status is not None
+        assert status.message == "minCount (1) cannot be satisfied: 0 scheduled, 0 remaining"
+        assert plugin.placement_feasible(basic, 0, 1) is None
 
     def test_a_gang_that_fits_is_bound_in_both(self) -> None:
         assert in_both(lambda: gang(cpu=3), bound) == ({"m0", "m1", "m2"},) * 2
@@ -381,6 +391,7 @@ class TestGangScheduling:
         fewer, more = (make_pod_group("g").gang(min_count=number).build() for number in (2, 4))
         assert [hint(pod, old, new).value for new in (fewer, more, old)] == ["queue", "skip", "skip"]
         assert hint(pod, old, make_pod_group("other").gang(min_count=1).build()).value == "skip"
+        assert hint(pod, old, make_pod_group("g").build()).value == "skip"
 
 
 class TestGroupValidation:
@@ -472,6 +483,168 @@ class TestGroupPostFilter:
         room = too_large()
         Scheduler(room, feature_gates=grouping("1.37"), clock=FakeClock()).schedule_one()
         assert {"low0", "low1"} <= {pod.name for pod in room.list(Pod)}
+
+    @staticmethod
+    def of_one(*, topology: str = "") -> InMemoryCluster:
+        """A gang of one that fits on either of two nodes, once the pod there is gone; n1's is the more important."""
+        room = InMemoryCluster(
+            make_node(name).capacity(cpu=1, memory="8Gi").labels(zone="z").build() for name in ("n1", "n2")
+        )
+        for number, priority in ((1, 5), (2, 1)):
+            pod = make_pod(f"low{number}").requests(cpu=1).node(f"n{number}").priority(priority)
+            room.add(pod.build())
+        group = make_pod_group("g").gang(min_count=1).priority(100)
+        room.add((group.topology(topology) if topology else group).build())
+        room.add(make_pod("m").requests(cpu=1).group("g").priority(100).build())
+        return room
+
+    @staticmethod
+    def left(room: InMemoryCluster) -> set[str]:
+        return {pod.name for pod in room.list(Pod) if pod.name.startswith("low")}
+
+    def after_a_cycle(self, room: InMemoryCluster, version: str) -> InMemoryCluster:
+        gates = grouping(version)
+        if version == "1.36" or room.list(PodGroup)[0].topology_key:
+            gates = FeatureGates({**gates.given, "TopologyAwareWorkloadScheduling": True}, version)
+        Scheduler(room, feature_gates=gates, clock=FakeClock(), selector=FirstByNameSelector()).schedule_one()
+        return room
+
+    def test_victims_are_spared_while_members_keep_their_nodes(self) -> None:
+        """podgrouppreemption.go @00f22436: the algorithm runs once, and a victim on a member's node goes."""
+        before, after = (self.left(self.after_a_cycle(self.of_one(), each)) for each in ("1.36", "1.37"))
+        assert before == {"low1"}  # the member moves to n2, where it costs less
+        assert after == {"low2"}  # it got n1 first
+
+    def test_members_are_nominated_to_the_nodes_that_they_wait_for(self) -> None:
+        room = self.after_a_cycle(self.of_one(), "1.37")
+        member = room.get(Pod, "default/m")
+        assert member is not None
+        assert member.status.nominated_node_name == "n1"
+        assert condition(room)[3] == (
+            "pod group is unschedulable, minCount (1) cannot be satisfied: 0 scheduled, 0 remaining,"
+            " pod group preemption: found a placement for podgroup, preempting 1 victims"
+        )
+
+    def test_groups_with_a_topology_constraint_preempt_since_v1_37(self) -> None:
+        """kubernetes/kubernetes#140683."""
+        before, after = (
+            self.left(self.after_a_cycle(self.of_one(topology="zone"), each)) for each in ("1.36", "1.37")
+        )
+        assert before == {"low1", "low2"}
+        assert after == {"low2"}
+
+    def test_while_victims_terminate_nobody_else_is_evicted(self) -> None:
+        """podgrouppreemption.go, isOngoingPreemption."""
+        room = self.of_one()
+        victim, member = room.get(Pod, "default/low1"), room.get(Pod, "default/m")
+        assert victim is not None
+        assert member is not None
+        target = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler")
+        room.patch_pod_status(victim, condition=target)
+        (victim,) = [pod for pod in room.list(Pod) if pod.name == "low1"]
+        leaving = attrs.evolve(victim.metadata, deletion_timestamp=datetime.fromtimestamp(0, UTC))
+        room.update(victim.with_metadata(leaving))
+        room.patch_pod_status(member, nominated_node_name="n1")
+        self.after_a_cycle(room, "1.37")
+        assert self.left(room) == {"low1", "low2"}
+        assert condition(room)[3].endswith("pod group preemption: ongoing preemption on nominated nodes")
+
+    def test_what_keeps_a_group_from_preempting_is_introduced(self) -> None:
+        room = self.of_one()
+        for pod in [pod for pod in room.list(Pod) if pod.name.startswith("low")]:
+            room.update(attrs.evolve(pod, spec=attrs.evolve(pod.spec, priority=100)))
+        self.after_a_cycle(room, "1.37")
+        text = "pod group preemption: No preemption victims found for incoming preemptor"
+        assert condition(room)[3].endswith(text)
+
+    def test_members_states_follow_the_victims_that_are_put_back(self) -> None:
+        """Anti-affinity to both pods in the zone: either alone is in the way."""
+        room = self.of_one()
+        member = room.get(Pod, "default/m")
+        assert member is not None
+        room.delete(member)
+        shy = (
+            make_pod("m")
+            .requests(cpu="100m")
+            .group("g")
+            .priority(100)
+            .pod_anti_affinity("zone", {"app": "loud"})
+        )
+        room.add(shy.build())
+        for pod in room.list(Pod):
+            if pod.name.startswith("low"):
+                room.delete(pod)
+                loud = make_pod(pod.name).requests(cpu="100m").labels(app="loud").node(pod.node_name)
+                room.add(loud.build())
+        self.after_a_cycle(room, "1.37")
+        assert self.left(room) == set()
+
+
+class TestGroupVictims:
+    """kubernetes/kubernetes#139030, default_preemption.go: groups as victims of single pods."""
+
+    @staticmethod
+    def occupied(*, whole: bool, group_priority: int = 1, member_priority: int = 1) -> InMemoryCluster:
+        """A pod of priority 10 that needs the room of one of two members, each on a node of its own."""
+        room = InMemoryCluster(make_node(name).capacity(cpu=1, memory="8Gi").build() for name in ("n1", "n2"))
+        group = make_pod_group("g").gang(min_count=2).priority(group_priority)
+        room.add((group.disrupted_as_a_whole() if whole else group).build())
+        for name in ("n1", "n2"):
+            member = make_pod(f"on-{name}").requests(cpu=1).group("g").priority(member_priority)
+            room.add(member.node(name).build())
+        room.add(make_pod("p").requests(cpu=1).priority(10).build())
+        return room
+
+    @pytest.mark.parametrize(("whole", "left"), [(True, (1, 0)), (False, (1, 1))])
+    def test_a_group_that_is_disrupted_as_a_whole_goes_as_a_whole(
+        self, whole: bool, left: Answers[int]
+    ) -> None:
+        def members(room: InMemoryCluster) -> int:
+            return sum(pod.name.startswith("on-") for pod in room.list(Pod))
+
+        assert in_both(lambda: self.occupied(whole=whole), members) == left
+
+    @pytest.mark.parametrize(
+        ("group_priority", "member_priority", "left"), [(20, 1, (1, 2)), (1, 20, (2, 1))]
+    )
+    def test_members_count_with_their_groups_priority(
+        self, group_priority: int, member_priority: int, left: Answers[int]
+    ) -> None:
+        def members(room: InMemoryCluster) -> int:
+            return sum(pod.name.startswith("on-") for pod in room.list(Pod))
+
+        room = partial(
+            self.occupied, whole=False, group_priority=group_priority, member_priority=member_priority
+        )
+        assert in_both(room, members) == left
+
+    def test_a_single_pod_is_taken_rather_than_a_group_of_the_same_priority(self) -> None:
+        def crowded() -> InMemoryCluster:
+            room = InMemoryCluster([make_node("n").capacity(cpu=2, memory="8Gi").build()])
+            room.add(make_pod_group("g").priority(1).build())
+            room.add(make_pod("member").requests(cpu=1).group("g").priority(1).node("n").build())
+            room.add(make_pod("alone").requests(cpu=1).priority(1).node("n").build())
+            room.add(make_pod("p").requests(cpu=1).priority(10).build())
+            return room
+
+        def left(room: InMemoryCluster) -> set[str]:
+            return {pod.name for pod in room.list(Pod)} - {"p"}
+
+        assert in_both(crowded, left)[1] == {"member"}
+
+
+class TestFirstViolatedBudget:
+    """preemption/util.go: an eviction that violates a budget leaves the later ones as they are."""
+
+    def test_a_violated_budget_spares_the_budgets_after_it(self) -> None:
+        pods = [make_pod(name).labels(app="a", **{name: "1"}).build() for name in ("x", "y")]
+        budgets = [budget(0, {"app": "a", "x": "1"}), budget(1, {"app": "a"})]
+
+        def violations(gates: FeatureGates) -> list[int]:
+            made = DisruptionBudgets.of(budgets, ends_at_first=gates.follows(FIRST_BUDGET))
+            return made.violations([[pod] for pod in pods])
+
+        assert answers(violations) == ([1, 1], [1, 0])
 
 
 class TestGroupBackoff:
