@@ -65,7 +65,7 @@ Of v1.37 these aren't here:
 | --- | --- |
 | batching | scores are computed again for pods that reuse a search (kubernetes/kubernetes#140289) |
 | queue | a group is one entity: members left over by a success come back at once; a hint of any member wakes all |
-| preemption | nodes' `podPreemptionPolicy`: only the kubelet and the plugin of InPlacePodVerticalScalingSchedulerPreemption, an alpha gate that can't be set here, read it |
+| preemption | nodes' `podPreemptionPolicy`, for pods that are resized (InPlacePodVerticalScalingSchedulerPreemption) |
 | placements | only a percentage of the placements is tried; groups of groups |
 | configuration | `podGroupPostFilter`: DefaultPreemption preempts for groups wherever it is enabled at postFilter |
 | devices | All devices with shared counters, fractions in ranges of capacities, DeviceTaintRules |

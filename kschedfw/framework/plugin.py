@@ -155,14 +155,15 @@ class Plugin(Generic[ArgsT]):
     def takes_members_alike(self, pod: Pod) -> bool:  # noqa: ARG002  # for plugins to override
         """Promise that this plugin treats equal members of a group alike while the group is tried.
 
-        The promise matters for plugins with reserve, unreserve, permit or post_filter, and for those that give the pod
-        no signature. If all of these promise it, and no other plugin is asked about the pods, a placement is tried
-        without calls for single members.
+        The promise matters for plugins with reserve, unreserve, permit, post_filter or placement_feasible, and for
+        those that give the pod no signature. If all of these promise it, and no other plugin is asked about the pods, a
+        placement is tried without calls for single members.
         It says that for such a pod
 
         * a pre_filter or pre_score that skips it does so also when other members have places,
         * reserve and unreserve do nothing,
         * permit's answer depends only on the number of scheduled members: WAIT below some number, success from it on,
+        * placement_feasible's answer depends only on the numbers of members, and a refusal stays one with fewer left,
         * post_filter changes nothing, nominates no node, and answers the same on the same snapshot.
 
         A subclass that overrides one of these hooks must override this, too.

@@ -66,8 +66,11 @@ def with_pod_level_requests(builder: PodBuilder, **requests: str) -> Pod:
     return attrs.evolve(pod, spec=attrs.evolve(pod.spec, resources=resources))
 
 
-def world(seed: int) -> InMemoryCluster:
-    """A random cluster with one or two groups, some of whose members are equal."""
+def world(seed: int, *, alike: bool = False) -> InMemoryCluster:
+    """A random cluster with one or two groups, some of whose members are equal; `alike` if all of a group's are.
+
+    Members that are alike have their group's priority, which v1.37 demands.
+    """
     random = Random(seed)
     cluster = InMemoryCluster()
     for i in range(random.randrange(1, 9)):
@@ -90,7 +93,8 @@ def world(seed: int) -> InMemoryCluster:
         spec = DeviceClassSpec(extended_resource_name=GPU)
         cluster.add(DeviceClass(ObjectMeta(name="gpus"), spec))
     for name in ("g", "h")[: random.randrange(1, 3)]:
-        group = make_pod_group(name).priority(random.randrange(3))
+        priority = random.randrange(3)
+        group = make_pod_group(name).priority(priority)
         count = random.randrange(1, 12)
         if random.random() < 0.8:
             group = group.gang(min_count=random.randrange(1, count + 1))
@@ -99,7 +103,7 @@ def world(seed: int) -> InMemoryCluster:
         cluster.add(group.build())
         kinds = [
             {"cpu": random.choice(["100m", "1", "3"]), "memory": random.choice(["1", "2Gi"])}
-            for _ in range(random.randrange(1, 4))
+            for _ in range(1 if alike else random.randrange(1, 4))
         ]
         if random.random() < 0.6:
             for kind in random.sample(kinds, random.randrange(1, len(kinds) + 1)):
@@ -107,7 +111,7 @@ def world(seed: int) -> InMemoryCluster:
         special = random.choice(["port", "affinity", "pod level", *[""] * 6])
         for i in range(count):
             member = make_pod(f"{name}-{i}").group(name).labels(app=random.choice("ab"))
-            member = member.requests(random.choice(kinds))
+            member = member.requests(random.choice(kinds)).priority(priority if alike else 0)
             if special == "port":
                 member = member.host_port(80)
             elif special == "affinity":
@@ -119,17 +123,17 @@ def world(seed: int) -> InMemoryCluster:
     return cluster
 
 
-def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
+def told_by(seed: int, gates: FeatureGates, percentage: int) -> object:
     """Everything that shows of the cycles of a random cluster's groups."""
-    cluster = world(seed)
+    cluster = world(seed, alike=gates.version != "1.36" and seed % 5 != 0)
     metrics, clock, draws = Counts(), FakeClock(), Random(seed)
-    profile = default_profile(feature_gates=FeatureGates.of(*gates))
+    profile = default_profile(feature_gates=gates)
     if seed % 7 == 0:
         profile = attrs.evolve(profile, args={**profile.args, "NodeResourcesFit": IGNORING})
     scheduler = Scheduler(
         cluster,
         [profile],
-        feature_gates=FeatureGates.of(*gates),
+        feature_gates=gates,
         clock=clock,
         metrics=metrics,
         random=draws,
@@ -154,10 +158,15 @@ def told_by(seed: int, gates: Sequence[str], percentage: int) -> object:
 @settings(max_examples=examples(60))
 @given(
     st.integers(0, 2**32),
-    st.sampled_from([GATES, GATES[:3], GATES[:2], GATES[:1]]),
+    st.sampled_from(
+        [
+            *(FeatureGates.of(*GATES[:number]) for number in (4, 3, 2, 1)),
+            *(FeatureGates(dict.fromkeys(gates, True), "1.37") for gates in (GATES[:1], GATES[::2])),
+        ]
+    ),
     st.sampled_from([0, 100]),
 )
-def test_equal_members_fare_as_one_by_one(seed: int, gates: Sequence[str], percentage: int) -> None:
+def test_equal_members_fare_as_one_by_one(seed: int, gates: FeatureGates, percentage: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(equal_members, "_FEWEST_MEMBERS", 1)
         patch.setattr(equal_members, "_FEWEST_TRIALS", 1)
@@ -212,6 +221,20 @@ def test_members_with_a_node_are_tried_together_where_a_group_is_explained(
     assert placement.placed == 300
     assert refused.decision is not None
     assert next(refused.decision.closest()).obstacles == (0, 2 / 3)
+
+
+@pytest.mark.parametrize(("version", "names"), [("1.36", GATES), ("1.37", GATES[:1])])
+def test_equal_members_are_tried_together_in_each_version(
+    version: str, names: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by one, each took a search of its own under v1.37."""
+    cluster = InMemoryCluster(make_node(f"n{i}").capacity(cpu=4, memory="8Gi").build() for i in range(300))
+    cluster.add(make_pod_group("g").gang(min_count=40).build())
+    for i in range(41):
+        cluster.add(make_pod(f"g-{i}").requests(cpu=3, memory="1Gi").group("g").build())
+    monkeypatch.setattr(GroupAlgorithm, "_try", lambda *_, **__: pytest.fail("tried one by one"))
+    Scheduler(cluster, feature_gates=FeatureGates(dict.fromkeys(names, True), version)).schedule_one()
+    assert sum(bool(pod.node_name) for pod in cluster.list(Pod)) == 41
 
 
 @pytest.mark.parametrize("kind", ["gpu", "huge pages", "pod level"])

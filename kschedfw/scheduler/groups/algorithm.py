@@ -6,10 +6,10 @@ Nothing of that lasts: what is found is submitted afterwards, by `GroupCycle`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import attrs
 
@@ -37,19 +37,18 @@ from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.binding_cycle import as_fit_error
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import DecisionObserver, ScheduleResult
-from kschedfw.scheduler.groups.equal_members import EqualMembers
+from kschedfw.scheduler.groups.equal_members import EqualMembers, Verdicts
 from kschedfw.scheduler.groups.trial import (
     UNSCHEDULABLE,
     AffinityLists,
+    Feasible,
     GroupResult,
     MemberResult,
     MemberTrial,
     PlacementResult,
+    outcome,
 )
 from kschedfw.scheduler.scheduling_cycle import make_room
-
-Feasible: TypeAlias = Callable[[PlacedGroup, int, int], Status]
-"""Tells whether a placement suffices for the group; gets the placed members, the number untried and that scheduled."""
 
 _WAITING: Final = "pod group is waiting for preemption to complete"
 
@@ -105,9 +104,11 @@ class GroupAlgorithm:
         *,
         makes_room: bool,
         observe: GroupObservation | None = None,
+        one_by_one: bool = False,
     ) -> GroupResult:
         """Try all placements, and choose one. With `makes_room`, post_filter runs for members that fit nowhere.
 
+        With `one_by_one`, equal members are tried one by one as well, so that each has its cycle state and reservation.
         The snapshot and what plugins have reserved are afterwards as they were before.
         """
         state = CycleState()
@@ -126,7 +127,7 @@ class GroupAlgorithm:
         # Equal members get no decision each. So it must be that no plugin is asked between them, and nobody follows
         # them.
         equal = None
-        if not self._asks_whether_feasible and (observe is None or not observe.follows_placed):
+        if not one_by_one and (observe is None or not observe.follows_placed):
 
             def refuse(
                 placement: GroupPlacement, member: MemberResult, before: Sequence[MemberResult]
@@ -135,7 +136,16 @@ class GroupAlgorithm:
                 self._refuse(placement, member, before, trial, makes_room=makes_room, observe=observe)
 
             equal = EqualMembers.of(
-                self._algorithm, framework, states, attempts, len(placements), refuse, makes_room=makes_room
+                self._algorithm,
+                framework,
+                states,
+                attempts,
+                len(placements),
+                refuse,
+                makes_room=makes_room,
+                verdicts=Verdicts(feasible, len(attempts), states.number_scheduled)
+                if self._asks_whether_feasible
+                else None,
             )
         results = [] if equal is None else equal.on_each(placements)
         # Found out one by one where members differ, or can't be told from each other without a search.
@@ -214,7 +224,7 @@ class GroupAlgorithm:
 
         try:
             if feasible is not None:
-                status, is_over = _outcome(progress())
+                status, is_over = outcome(progress())
                 if is_over:
                     return PlacementResult(placement, status, members)
             for attempt in attempts:
@@ -232,7 +242,7 @@ class GroupAlgorithm:
                     return PlacementResult(placement, Status.from_error(failed), members)
                 preempts |= member.preempts
                 if feasible is not None:
-                    status, is_over = _outcome(progress())
+                    status, is_over = outcome(progress())
                     if is_over:
                         return PlacementResult(placement, status, members)
                 elif self._asks_whether_feasible:
@@ -331,15 +341,6 @@ class GroupAlgorithm:
         member.assumed = member.result = None
         member.preempts = False
         member.status = as_fit_error(attempt, host, status) if status.is_rejected else status
-
-
-def _outcome(said: Status) -> tuple[Status, bool]:
-    """Return the group's status if the trial ended after what plugins said of it, and whether it does."""
-    if said.is_success:
-        return said, False
-    if said.is_wait or said.is_rejected:
-        return Status.unschedulable(UNSCHEDULABLE, *said.reasons), not said.is_wait
-    return Status.from_error(f"failed to evaluate placement feasibility: {said.message}"), True
 
 
 class GroupObservation(Protocol):

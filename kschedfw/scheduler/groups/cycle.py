@@ -185,13 +185,16 @@ class GroupCycle:
         self._cache.update_snapshot(self._parts.snapshot, members=group.pods)
         lists = AffinityLists.of(self._parts.snapshot)
 
-        def run(*, makes_room: bool, observe: GroupObservation | None = None) -> GroupResult:
+        in_place = self._parts.feature_gates.follows(GROUP_POST_FILTER)
+
+        def run_without_victims() -> GroupResult:
+            # The trials of preemption aren't the group's decision. Victims that are put back meet members one by one.
             return self.algorithm.run(
-                framework, group, states, lists, attempts, makes_room=makes_room, observe=observe
+                framework, group, states, lists, attempts, makes_room=False, one_by_one=in_place
             )
 
-        result = run(
-            makes_room=not self._parts.feature_gates.follows(GROUP_POST_FILTER), observe=self.observer
+        result = self.algorithm.run(
+            framework, group, states, lists, attempts, makes_room=not in_place, observe=self.observer
         )
         status, preemption = result.status, None
         preempts = self._parts.feature_gates.enabled(WORKLOAD_AWARE_PREEMPTION) and all(
@@ -200,12 +203,7 @@ class GroupCycle:
         framework.handle.metrics.group_algorithm(self._parts.clock.monotonic() - begun)
         # A group that waits has members whose victims go already.
         if preempts and status.is_rejected and not result.is_waiting:
-            preemption = self._make_room(
-                # The trials of preemption aren't the group's decision.
-                framework,
-                group,
-                lambda: run(makes_room=False),
-            )
+            preemption = self._make_room(framework, group, run_without_victims)
             status = self._after(preemption.status, status)
         return GroupDecision(group, states, result, preemption, status)
 

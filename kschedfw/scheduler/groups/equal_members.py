@@ -8,15 +8,22 @@ same draws as one by one. What a trial says of its members is made only for the 
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol, overload
 
 import attrs
 
-from kschedfw.api.records import define
+from kschedfw.api.records import define, frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
-from kschedfw.framework.groups import CALL_IN, MEMBER_STATES, CallIn, GroupPlacement, MemberStates
+from kschedfw.framework.groups import (
+    CALL_IN,
+    MEMBER_STATES,
+    CallIn,
+    GroupPlacement,
+    MemberStates,
+    PlacedGroup,
+)
 from kschedfw.framework.metrics import NO_METRICS
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
@@ -25,7 +32,14 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
-from kschedfw.scheduler.groups.trial import UNSCHEDULABLE, GroupResult, MemberResult, PlacementResult
+from kschedfw.scheduler.groups.trial import (
+    UNSCHEDULABLE,
+    Feasible,
+    GroupResult,
+    MemberResult,
+    PlacementResult,
+    outcome,
+)
 
 _FEWEST_TRIALS: Final = 2_000
 """The least number of searches for which loading the compiled search pays, which takes a second."""
@@ -55,8 +69,51 @@ class Refuse(Protocol):
     ) -> None: ...
 
 
+@frozen(eq=False)
+class Verdicts:
+    """The answers of plugins to whether a placement suffices, before the first member and after each (v1.37).
+
+    `feasible` is None where no plugin is asked: one member with a place is enough then. For equal members plugins
+    answer by the numbers of members alone, and once too few are left that stays so (`Plugin.takes_members_alike`).
+    """
+
+    _feasible: Feasible | None
+    _members: int
+    _scheduled: int
+    """Count of members that have a node already."""
+
+    def end_at_once(self, placement: GroupPlacement) -> bool:
+        """Return whether trials end before their first member."""
+        return self._after(0, placement, {})[1]
+
+    def on(self, placement: GroupPlacement, places: Mapping[str, str]) -> tuple[Status, int]:
+        """Return the status of the group whose first members get these places, and how many members are tried."""
+        status, is_over = self._after(self._members, placement, places)
+        if is_over:
+            # While members get places, the number that may still be scheduled stays the same.
+            tried = 1 + bisect(
+                range(1, self._members + 1),
+                False,
+                key=lambda number: self._after(number, placement, places)[1],
+            )
+            return self._after(tried, placement, places)[0], tried
+        if status.is_success and not places:
+            status = Status.unschedulable(UNSCHEDULABLE)
+        return status, self._members
+
+    def _after(self, tried: int, placement: GroupPlacement, places: Mapping[str, str]) -> tuple[Status, bool]:
+        """Return the status after this number of members, and whether the trial ends there."""
+        if self._feasible is None:
+            return Status.success(), False
+        scheduled = self._scheduled + min(tried, len(places))
+        return outcome(self._feasible(PlacedGroup(placement, places), self._members - tried, scheduled))
+
+
 class EqualMembers:
-    """The trials of one run of a group's algorithm."""
+    """The trials of one run of a group's algorithm.
+
+    With `verdicts` (v1.37) permit isn't asked, and a trial may end before its last member.
+    """
 
     def __init__(
         self,
@@ -68,6 +125,7 @@ class EqualMembers:
         refuse: Refuse,
         *,
         makes_room: bool,
+        verdicts: Verdicts | None,
     ) -> None:
         """Make the trials; `pods` are the members of `attempts` as planned."""
         self._algorithm = algorithm
@@ -78,6 +136,9 @@ class EqualMembers:
         self._pods = pods
         self._runs = _runs(pods)
         self._refuse = refuse
+        self._verdicts = verdicts
+        self._tried = 0
+        """Count of members that were tried on all placements."""
         self._call = CallIn()
         self._permits: dict[int, Status] = {}
         points = framework.plugins_at(ExtensionPoint.POST_FILTER)
@@ -96,13 +157,14 @@ class EqualMembers:
         refuse: Refuse,
         *,
         makes_room: bool,
+        verdicts: Verdicts | None = None,
     ) -> EqualMembers | None:
         """Return the trials on this number of placements; None if each member needs a search of its own."""
         trials = len(attempts) * placements
         is_large = len(framework.handle.snapshot) >= _FEWEST_NODES or trials >= _FEWEST_TRIALS
         if trials < _FEWEST_MEMBERS or not is_large or compiled_turns() is None:
             return None
-        pods = []
+        pods: list[PlannedPod] = []
         for attempt in attempts:
             planned = None
             # The node that a pod is nominated to is tried first, so such a member isn't like the others.
@@ -110,11 +172,18 @@ class EqualMembers:
                 planned = framework.planned_member(attempt.pod, len(attempts))
             if planned is None:
                 return None
+            # A trial that ends early draws nothing for the members after its end, of which only more kinds have any.
+            if verdicts is not None and pods and not pods[0].is_like(planned):
+                return None
             pods.append(planned)
-        return cls(algorithm, framework, states, attempts, pods, refuse, makes_room=makes_room)
+        return cls(
+            algorithm, framework, states, attempts, pods, refuse, makes_room=makes_room, verdicts=verdicts
+        )
 
     def on_each(self, placements: Sequence[GroupPlacement]) -> list[PlacementResult]:
         """Try the members on each placement. Return nothing where that takes searches one by one."""
+        if self._verdicts is not None and self._verdicts.end_at_once(placements[0]):
+            return []
         handle, begun = self._framework.handle, self._framework.handle.clock.monotonic()
         turns = self._algorithm.place_in_turn(
             self._framework, self._runs, [placement.nodes for placement in placements]
@@ -122,10 +191,9 @@ class EqualMembers:
         if turns is None:
             return []
         results = [self._result(*each) for each in zip(placements, turns, strict=True)]
-        if handle.metrics is not NO_METRICS:
-            trials = len(self._attempts) * len(placements)
-            seconds = (handle.clock.monotonic() - begun) / trials
-            for _ in range(trials):
+        if handle.metrics is not NO_METRICS and self._tried:
+            seconds = (handle.clock.monotonic() - begun) / self._tried
+            for _ in range(self._tried):
                 handle.metrics.scheduling_algorithm(seconds)
         return results
 
@@ -136,11 +204,23 @@ class EqualMembers:
             uids = self._uids[first : first + len(found)]
             places.update(zip(uids, map(names.__getitem__, found.rows), strict=True))
             first += number
+        if self._verdicts is not None:
+            status, tried = self._verdicts.on(placement, places)
+            self._tried += tried
+            return PlacementResult(
+                placement,
+                status,
+                _Members(self, placement, turns, tried),
+                node_names=places,
+            )
+        self._tried += len(self._attempts)
         if self._counts_refusals:
             self._refusals += len(self._attempts) - len(places)
         does = bool(places) and (self._permit(1).is_success or self._permit(len(places)).is_success)
         status = Status.success() if does else Status.unschedulable(UNSCHEDULABLE)
-        return PlacementResult(placement, status, _Members(self, placement, turns), node_names=places)
+        return PlacementResult(
+            placement, status, _Members(self, placement, turns, len(self._attempts)), node_names=places
+        )
 
     def end(self, result: GroupResult) -> None:
         """Make the members of the taken placement, while the snapshot is that of the cycle."""
@@ -171,8 +251,10 @@ class EqualMembers:
         state.write(CALL_IN, self._call)
         return state
 
-    def members(self, placement: GroupPlacement, turns: Sequence[EqualPlaces]) -> list[MemberResult]:
-        """Return how each member fared."""
+    def members(
+        self, placement: GroupPlacement, turns: Sequence[EqualPlaces], tried: int
+    ) -> list[MemberResult]:
+        """Return how each of the members that were tried fared."""
         names = placement.nodes.table.names
         members: list[MemberResult] = []
         placed: list[MemberResult] = []
@@ -192,6 +274,8 @@ class EqualMembers:
                     self._refusals -= 1
                 for member in left[1:]:
                     _refuse_like(member, left[0])
+        if self._verdicts is not None:
+            return members[:tried]
         # Permit has members wait until enough have places, and lets all pass from then on.
         passing = bisect(range(1, len(placed) + 1), False, key=lambda number: self._permit(number).is_success)
         for position, member in enumerate(placed):
@@ -214,11 +298,12 @@ class _Members(Sequence[MemberResult]):
     _trials: EqualMembers
     _placement: GroupPlacement
     _turns: Sequence[EqualPlaces]
+    _tried: int
     _made: list[MemberResult] | None = attrs.field(default=None, init=False)
 
     def _all(self) -> list[MemberResult]:
         if self._made is None:
-            self._made = self._trials.members(self._placement, self._turns)
+            self._made = self._trials.members(self._placement, self._turns, self._tried)
         return self._made
 
     @overload

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import attrs
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.records import define, frozen
-from kschedfw.framework.groups import GroupPlacement, MemberStates
+from kschedfw.framework.groups import GroupPlacement, MemberStates, PlacedGroup
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
@@ -66,6 +66,19 @@ class PlacementResult:
         if self._node_names is not None:
             return self._node_names
         return {each.attempt.pod.uid: each.node_name for each in self.members if each.node_name}
+
+
+Feasible: TypeAlias = Callable[[PlacedGroup, int, int], Status]
+"""Tells whether a placement suffices for the group; gets the placed members, the number untried and that scheduled."""
+
+
+def outcome(said: Status) -> tuple[Status, bool]:
+    """Return the group's status if the trial ended after what plugins said of it, and whether it does."""
+    if said.is_success:
+        return said, False
+    if said.is_wait or said.is_rejected:
+        return Status.unschedulable(UNSCHEDULABLE, *said.reasons), not said.is_wait
+    return Status.from_error(f"failed to evaluate placement feasibility: {said.message}"), True
 
 
 @frozen(eq=False)

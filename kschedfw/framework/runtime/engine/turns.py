@@ -24,7 +24,7 @@ from kschedfw.framework.runtime.engine.kept_totals import pass_input
 from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Amounts, Weights
 from kschedfw.framework.runtime.engine.plan import Base
 
-TRIAL_HOOKS: Final = ("reserve", "unreserve", "permit", "post_filter")
+TRIAL_HOOKS: Final = ("reserve", "unreserve", "permit", "post_filter", "placement_feasible")
 """The hooks that are called for each member while a group is tried, if `takes_members_alike` doesn't say otherwise."""
 
 _NO_RANKS: IntArray = np.empty(0, dtype=np.int64)
