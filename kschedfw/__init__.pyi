@@ -85,6 +85,7 @@ from .framework.plugin import AmountsRule as AmountsRule
 from .framework.plugin import AnyPlugin as AnyPlugin
 from .framework.plugin import Plugin as Plugin
 from .framework.plugin import hookimpl as hookimpl
+from .framework.plugin_by_domain import PluginByDomain as PluginByDomain
 from .framework.plugin_metrics import Counter as Counter
 from .framework.plugin_metrics import Gauge as Gauge
 from .framework.plugin_metrics import Histogram as Histogram
@@ -102,6 +103,7 @@ from .framework.profile import Profile as Profile
 from .framework.results import MAX_NODE_SCORE as MAX_NODE_SCORE
 from .framework.results import ByDomain as ByDomain
 from .framework.results import DomainScores as DomainScores
+from .framework.results import DomainVerdicts as DomainVerdicts
 from .framework.results import Normalizing as Normalizing
 from .framework.results import PostFilterResult as PostFilterResult
 from .framework.results import PreBindPreFlightResult as PreBindPreFlightResult

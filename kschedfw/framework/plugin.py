@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias
 
@@ -13,10 +13,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.reads import Reads
 
 if TYPE_CHECKING:
-    from kschedfw.framework.cycle_state import CycleState
     from kschedfw.framework.handle import Handle
-    from kschedfw.framework.nodes.table import NodeTable
-    from kschedfw.framework.results import ByDomain, DomainScores
 
 PROJECT = "kschedfw"
 """pluggy's project name and the entry-point group that plugins register in."""
@@ -135,21 +132,6 @@ class Plugin(Generic[ArgsT]):
         By a rule, all nodes are decided on together, from columns of amounts: filter, pre_score and score aren't
         called. A subclass that overrides one of the hooks must override this, too; otherwise it isn't asked.
         """
-        return None
-
-    # Answers by domain, which take a fraction of the time of those by node. The plan asks for them in place of the
-    # batch forms, after pre_filter and pre_score. A subclass that overrides one of these hooks must override the method
-    # that stands for them, too; otherwise it isn't called.
-
-    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain] | None:  # noqa: ARG002  # for plugins to override
-        """Return the domains whose nodes the filter refuses (bool): a node is refused where any of these refuses it.
-
-        The values are read at once, and not kept. Return None where refusals aren't by domain.
-        """
-        return None
-
-    def domain_scores(self, state: CycleState, nodes: NodeTable) -> DomainScores | None:  # noqa: ARG002  # for plugins to override
-        """Return what score and normalize_score answer, by domain; None where scores aren't sums by domain."""
         return None
 
     def takes_members_alike(self, pod: Pod) -> bool:  # noqa: ARG002  # for plugins to override

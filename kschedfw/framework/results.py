@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kschedfw.api.records import frozen
+from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.encoded_column import EncodedColumn
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.status import Status
+
+if TYPE_CHECKING:
+    from kschedfw.framework.nodes.table import NodeTable
 
 MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
@@ -110,13 +117,58 @@ class Verdicts:
 
 @frozen(eq=False)
 class ByDomain:
-    """A value for each domain of a topology key: that of a node is `values[codes[row]]`.
+    """A value for each domain of a topology key: that of a node is `values[column.codes[row]]`.
 
-    `codes` is a table's column of int32, -1 for nodes without the label, for which `values` ends with one more entry.
+    `column` has the labels of a table's nodes. Nodes without the label have the code -1, for which `values` ends with
+    one more entry.
     """
 
-    codes: npt.NDArray[np.int32]
-    values: npt.NDArray[np.bool_] | npt.NDArray[np.int64]
+    column: EncodedColumn[Any]
+    values: npt.NDArray[np.integer] | npt.NDArray[np.bool_]
+
+    def of(self, info: NodeInfo) -> int:
+        """Return the value of one node."""
+        return int(self.values[self.column.code_on(info)])
+
+    def at(self, nodes: NodeTable, rows: IntArray) -> npt.NDArray[np.integer]:
+        """Return the values of the nodes in these rows, shape (k,)."""
+        found: npt.NDArray[Any] = self.values.take(nodes.take(self.column.codes, rows))
+        return found
+
+
+@frozen(eq=False)
+class DomainVerdicts:
+    """The answers of a filter by domain; see `PluginByDomain`.
+
+    The values of each part (int8) are indices into `statuses`, of which the first is the success. If several parts
+    refuse a node, the first of them gives the reason.
+    """
+
+    parts: Sequence[ByDomain]
+    statuses: tuple[Status, ...]
+
+    def of(self, info: NodeInfo) -> Status | None:
+        """Return the refusal of one node; None if it passes."""
+        code = next(filter(None, (part.of(info) for part in self.parts)), 0)
+        return self.statuses[code] if code else None
+
+    def at(self, nodes: NodeTable, rows: IntArray) -> Verdicts:
+        """Return the verdicts on the nodes in these rows."""
+        codes: npt.NDArray[np.integer] | None = None
+        for part in self.parts:
+            its = part.at(nodes, rows)
+            codes = its if codes is None else np.where(codes, codes, its)
+        return Verdicts.passing(len(rows)) if codes is None else Verdicts(codes, self.statuses)
+
+    @property
+    def refused(self) -> Sequence[ByDomain]:
+        """The refused domains (bool), once for each column."""
+        found: dict[int, ByDomain] = {}
+        for part in self.parts:
+            refused, other = part.values != 0, found.get(id(part.column))
+            either = refused if other is None else np.logical_or(refused, other.values)
+            found[id(part.column)] = ByDomain(part.column, either)
+        return list(found.values())
 
 
 class Normalizing(Enum):
@@ -126,6 +178,23 @@ class Normalizing(Enum):
     """100 × (score − low) / (high − low), as a float that is cut off; all 0 where low is high."""
     REVERSED = "reversed"
     """100 × (high + low − score) / high, rounded down; all 100 where high is 0. Raw scores are 0 or more."""
+
+    def of(self, scores: IntArray) -> IntArray:
+        """Return the scores of all feasible nodes in 0–100, shape (k,)."""
+        if not len(scores):
+            return scores
+        # NumPy finds the position of an extreme much faster than its value.
+        low, high = int(scores[scores.argmin()]), int(scores[scores.argmax()])
+        if self is Normalizing.STRETCHED:
+            if low == high:
+                return np.zeros_like(scores)
+            # In float64 and in kube-scheduler's order of operations, then cut off: 100 × 0.29 is 28 to both.
+            fractions = (scores - low) / float(high - low)
+            fractions *= float(MAX_NODE_SCORE)
+            return fractions.astype(np.int64)
+        return (
+            (high + low - scores) * MAX_NODE_SCORE // high if high else np.full_like(scores, MAX_NODE_SCORE)
+        )
 
 
 @frozen(eq=False)
@@ -137,6 +206,24 @@ class DomainScores:
 
     parts: Sequence[ByDomain]
     normalizing: Normalizing
+
+    def telling_apart(self) -> DomainScores:
+        """Return scores that come out the same in 0–100, without the parts of which all nodes have the same value."""
+        # A constant changes what is divided by the highest score, but not what is stretched.
+        if self.normalizing is not Normalizing.STRETCHED:
+            return self
+        return DomainScores([part for part in self.parts if len(part.column.values) > 1], self.normalizing)
+
+    def of(self, info: NodeInfo) -> int:
+        """Return the raw score of one node."""
+        return sum([part.of(info) for part in self.parts])
+
+    def at(self, nodes: NodeTable, rows: IntArray) -> IntArray:
+        """Return the raw scores of the nodes in these rows, shape (k,)."""
+        scores = np.zeros(len(rows), dtype=np.int64)
+        for part in self.parts:
+            scores += part.at(nodes, rows)
+        return scores
 
 
 @lru_cache(maxsize=16)

@@ -11,9 +11,9 @@ import numpy as np
 
 from kschedfw import (
     ActionType,
-    ByDomain,
     ClusterEvent,
     CycleState,
+    DomainVerdicts,
     EventResource,
     FieldError,
     Handle,
@@ -22,7 +22,7 @@ from kschedfw import (
     Node,
     NodeInfo,
     NodeTable,
-    Plugin,
+    PluginByDomain,
     Pod,
     PreFilterResult,
     QueueingHint,
@@ -55,6 +55,7 @@ _NOT_THE_PODS = Status.unresolvable("node(s) didn't match Pod's node affinity/se
 _NOT_ENFORCED = Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")
 _VERDICTS = (Status.success(), _NOT_ENFORCED, _NOT_THE_PODS)
 _NOT_THE_PODS_CODE = np.int8(_VERDICTS.index(_NOT_THE_PODS))
+_OF_THE_POD = (Status.success(), _NOT_THE_PODS)
 _CONFLICT = Status.unresolvable("pod affinity terms conflict")
 
 WeightedTerms = tuple[tuple[int, NodeSelectorTerm], ...]
@@ -87,7 +88,7 @@ class NodeAffinityArgs:
         yield from preferred_errors(added.preferred, path)
 
 
-class NodeAffinity(Plugin[NodeAffinityArgs]):
+class NodeAffinity(PluginByDomain[NodeAffinityArgs]):
     """Refuses nodes that don't match the pod's `nodeSelector` and required node affinity.
 
     Of the other nodes, those that match more of its preferred terms, by weight, score higher.
@@ -147,8 +148,9 @@ class NodeAffinity(Plugin[NodeAffinityArgs]):
             codes[~any_mask(self._enforced, nodes, rows)] = 1
         return Verdicts(codes, _VERDICTS)
 
-    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain] | None:
-        return None if self._enforced is not None else state.read(_REQUIRED).refused_domains(nodes)
+    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> DomainVerdicts | None:
+        refused = None if self._enforced is not None else state.read(_REQUIRED).refused_domains(nodes)
+        return None if refused is None else DomainVerdicts(refused, _OF_THE_POD)
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:

@@ -27,14 +27,14 @@ from kschedfw.testing import FakeClock
 PluginClass = type[Plugin[Any]]
 
 
-def plugin(name: str, /, **members: Any) -> PluginClass:
+def plugin(name: str, base: PluginClass = Plugin, /, **members: Any) -> PluginClass:
     """A plugin class whose hooks are the given functions; a hook takes any subset of its spec's arguments, no self."""
     own: dict[str, object] = {"name": name}
     for member, value in members.items():
         own[member] = (
             staticmethod(hookimpl(value)) if callable(value) and not isinstance(value, type) else value
         )
-    return type(name, (Plugin,), own)
+    return type(name, (base,), own)
 
 
 def answering(answer: object) -> Callable[[], object]:

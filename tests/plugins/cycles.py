@@ -158,5 +158,5 @@ class Cycle:
             normalized = plugin.normalize_score(self.state, nodes, raw.copy())
         else:
             raw = np.array([plugin.score(self.state, info) for info in nodes], dtype=np.int64)
-            normalized = plugin.normalize_score(raw.copy())
+            normalized = plugin.normalize_score(self.state, raw.copy())
         return raw.tolist(), normalized.tolist()

@@ -404,8 +404,9 @@ class TestWhatIf:
         run.pre_filter(pod)
         original, run.state = run.state, run.state.clone()
         run.add(pod, make_pod("db", DB, affinity=far(term(WEB))), "a1")
-        assert run.state.read(REQUIRED).refusal(nodes[0].labels) is not None
-        assert original.read(REQUIRED).refusal(nodes[0].labels) is None
+        table = run.snapshot.table
+        assert run.state.read(REQUIRED).verdicts(table).of(table.node_infos[0]) is not None
+        assert original.read(REQUIRED).verdicts(table).of(table.node_infos[0]) is None
 
 
 class TestSignature:

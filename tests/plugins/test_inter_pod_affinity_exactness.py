@@ -273,17 +273,3 @@ def test_a_namespace_that_joins_a_group_is_looked_at_from_then_on() -> None:
     assert run.fits(pod) == ["a"]
     cluster.add(Namespace(ObjectMeta(name="new", labels=make("Namespace", "new", labels=BLUE).labels)))
     assert run.fits(pod) == []
-
-
-@pytest.mark.parametrize("changed", [False, True])
-def test_a_domain_that_no_node_of_the_snapshot_is_in_has_no_one(changed: bool) -> None:
-    run, _ = cycle([NodeInfo.of(make_node("a", zone="z"))])
-    web = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
-    pod = make_pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [web]}})
-    assert run.pre_filter(pod) is None
-    plugin, elsewhere = run.plugin, NodeInfo.of(make_node("new", zone="elsewhere"))
-    assert isinstance(plugin, InterPodAffinity)
-    if changed:
-        plugin.pre_filter_add_pod(run.state, PodInfo.of(make_pod("web", {"app": "web"})), elsewhere)
-    assert (plugin.filter(run.state, elsewhere) is not None) is changed
-    assert plugin.filter_batch(run.state, run.snapshot.table, np.array([0])).codes.tolist() == [0]

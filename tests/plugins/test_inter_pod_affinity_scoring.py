@@ -13,9 +13,9 @@ from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.selectors import LabelSelector
+from kschedfw.framework.results import Normalizing
 from kschedfw.framework.status import Code
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityArgs
-from kschedfw.plugins.inter_pod_affinity.scoring import normalized
 from tests.plugins.cycles import Cycle, make, make_node, make_pod
 
 WEB = {"app": "web"}
@@ -63,8 +63,7 @@ class TestScoresByDomain:
         run.score(make_pod(affinity=prefers(near=[(8, term(DB))])))
         assert isinstance(run.plugin, InterPodAffinity)
         found = run.plugin.domain_scores(run.state, run.snapshot.table)
-        assert found is not None
-        assert len(found.parts) == parts
+        assert len(found.telling_apart().parts) == parts
 
 
 class TestOwnTerms:
@@ -159,14 +158,14 @@ class TestSkip:
 
 class TestNormalize:
     def test_the_lowest_is_0_even_if_all_are_positive(self) -> None:
-        assert normalized(np.array([5, 6, 7])).tolist() == [0, 50, 100]
+        assert Normalizing.STRETCHED.of(np.array([5, 6, 7])).tolist() == [0, 50, 100]
 
     def test_equal_scores_are_worth_nothing(self) -> None:
-        assert normalized(np.array([9, 9])).tolist() == [0, 0]
+        assert Normalizing.STRETCHED.of(np.array([9, 9])).tolist() == [0, 0]
 
     def test_is_cut_off_in_floating_point(self) -> None:
         # 100.0 × (29.0 / 100.0) is a little less than 29 in float64
-        assert normalized(np.array([0, 29, 100])).tolist() == [0, 28, 100]
+        assert Normalizing.STRETCHED.of(np.array([0, 29, 100])).tolist() == [0, 28, 100]
 
 
 def test_malformed_selectors_are_errors(nodes: list[Node]) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.plugins.pod_topology_spread import PodTopologySpread, PodTopologySpreadArgs
-from kschedfw.plugins.pod_topology_spread.scoring import _round
+from kschedfw.plugins.pod_topology_spread.scoring import _rounded
 from tests.plugins.cycles import Cycle, make, make_node, make_pod
 
 WEB = {"app": "web"}
@@ -182,4 +183,4 @@ class TestDefaults:
     ],
 )
 def test_halves_are_rounded_up(score: float, rounded: int) -> None:
-    assert _round(score) == rounded
+    assert _rounded(np.array([score])).tolist() == [rounded]

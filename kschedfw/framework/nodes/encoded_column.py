@@ -47,6 +47,10 @@ class EncodedColumn(Generic[ValueT]):
         """Return the code of a value; -1 if no node has it, and for None."""
         return self._index.get(value, NO_VALUE)
 
+    def code_on(self, info: NodeInfo) -> int:
+        """Return the code of this node's value; -1 if no node of the table has it."""
+        return self._index.get(self._of(info), NO_VALUE)
+
     def update(self, row: int, info: NodeInfo, node_infos: Sequence[NodeInfo]) -> None:
         """Encode the new state of a node; `node_infos` are all nodes."""
         self._codes[row] = self._code(self._of(info))

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import ByDomain, FrozenDict, IntArray, NodeTable, Pod, PodInfo, Status, Verdicts
+from kschedfw import ByDomain, DomainVerdicts, FrozenDict, NodeTable, Pod, PodInfo, Status
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.pod_info import AffinityTerms
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
@@ -26,7 +26,7 @@ _NO_COMPANY = Status.unresolvable(REASON_AFFINITY)
 _BAD_COMPANY = Status.unschedulable(REASON_ANTI_AFFINITY)
 _UNWELCOME = Status.unschedulable(REASON_EXISTING_ANTI_AFFINITY)
 
-# What is counted, by the code of the refusal that it leads to. Of several refusals of a node the highest code counts.
+# What is counted, by the code of the refusal that it leads to.
 _STATUSES = (Status.success(), _UNWELCOME, _BAD_COMPANY, _NO_COMPANY)
 AVERSE = _STATUSES.index(_UNWELCOME)
 """The existing pods' anti-affinity terms that match the pod."""
@@ -37,7 +37,6 @@ WANTED = _STATUSES.index(_NO_COMPANY)
 
 _NO_SUMS: Mapping[int, Sequence[DomainSums]] = {AVERSE: ()}
 
-_Codes: TypeAlias = npt.NDArray[np.int8]
 _Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
@@ -118,45 +117,19 @@ class RequiredState:
         counted = [each.domains.key for each in self._sums.get(what, ())]
         return dict.fromkeys([*counted, *(key for changed, key, _ in self._changes if changed == what)])
 
-    def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
-        """Return the refusal of a node with these labels; None if it passes."""
+    def verdicts(self, nodes: NodeTable) -> DomainVerdicts:
+        """Return the verdicts by domain."""
+        found = []
         # In kube-scheduler's order of checks, since the first one gives the reason.
-        if self.terms.required_affinity and not self._has_company(node_labels):
-            return _NO_COMPANY
-        for what in (AVOIDED, AVERSE):
-            for key in self.keys(what):
-                if key in node_labels and self.any_at(what, key, node_labels[key]):
-                    return _STATUSES[what]
-        return None
-
-    def verdicts(self, nodes: NodeTable, rows: IntArray) -> Verdicts:
-        """Return the refusals of many nodes: computed by domain, then looked up for each node."""
-        worst: _Codes | None = None
-        for part, code in self._refusals(nodes):
-            # Nodes without the label have domain -1, and so the last entry of all.
-            its = (part.values.view(np.int8) * np.int8(code)).take(nodes.take(part.codes, rows))
-            worst = its if worst is None else np.maximum(worst, its)
-        return Verdicts.passing(len(rows)) if worst is None else Verdicts(worst, _STATUSES)
-
-    def refused_domains(self, nodes: NodeTable) -> Sequence[ByDomain]:
-        """Return the domains whose nodes are refused, once for each topology key."""
-        found: dict[int, ByDomain] = {}
-        for part, _ in self._refusals(nodes):
-            # The parts of one topology key have the same array of codes.
-            other = found.get(id(part.codes))
-            found[id(part.codes)] = (
-                part if other is None else ByDomain(part.codes, np.logical_or(other.values, part.values))
-            )
-        return list(found.values())
+        for what in (WANTED, AVOIDED, AVERSE):
+            for column, occupied in self._occupied(what, nodes):
+                refused = self._without_company(column, occupied) if what == WANTED else occupied
+                if refused is not None:
+                    found.append(ByDomain(column, refused.view(np.int8) * np.int8(what)))
+        return DomainVerdicts(found, _STATUSES)
 
     def clone(self) -> RequiredState:
         return attrs.evolve(self, changes=dict(self._changes))
-
-    def _has_company(self, node_labels: Mapping[str, str]) -> bool:
-        keys = company_keys(self.terms)
-        if not all(key in node_labels for key in keys):
-            return False
-        return all(self.any_at(WANTED, key, node_labels[key]) for key in keys) or self._may_be_first
 
     @property
     def _may_be_first(self) -> bool:
@@ -165,16 +138,6 @@ class RequiredState:
         matching += sum([by for (what, _, _), by in self._changes.items() if what == WANTED])
         # Otherwise no pod of a group with affinity to itself could ever be placed.
         return matching <= 0 and is_company(self.terms, self.pod)
-
-    def _refusals(self, nodes: NodeTable) -> Sequence[tuple[ByDomain, int]]:
-        """Return the refused domains of each topology key, with the refusal's code; keys without any are left out."""
-        found: list[tuple[ByDomain, int]] = []
-        for what in self._sums:
-            for column, occupied in self._occupied(what, nodes):
-                refused = self._without_company(column, occupied) if what == WANTED else occupied
-                if refused is not None:
-                    found.append((ByDomain(column.codes, refused), what))
-        return found
 
     def _without_company(self, column: EncodedColumn[str | None], occupied: _Mask) -> _Mask | None:
         """Return the domains that lack what is WANTED, True for nodes without label; None if no node is refused."""

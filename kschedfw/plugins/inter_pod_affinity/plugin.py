@@ -13,26 +13,24 @@ import attrs
 from kschedfw import (
     IDLE,
     ActionType,
-    ByDomain,
     ClusterEvent,
     CycleState,
     DomainScores,
+    DomainVerdicts,
     EventResource,
     FieldError,
     FrozenDict,
     Handle,
-    IntArray,
     Node,
     NodeInfo,
     NodeTable,
-    Plugin,
+    PluginByDomain,
     Pod,
     PodInfo,
     QueueingHint,
     Reads,
     StateKey,
     Status,
-    Verdicts,
     hookimpl,
 )
 from kschedfw.api import EMPTY
@@ -43,7 +41,7 @@ from kschedfw.framework.versions.v1_37 import ANTI_AFFINITY_HINTS
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins.inter_pod_affinity.evidence import Neighbours, evidence_of
 from kschedfw.plugins.inter_pod_affinity.filtering import RequiredState
-from kschedfw.plugins.inter_pod_affinity.scoring import Attraction, normalized
+from kschedfw.plugins.inter_pod_affinity.scoring import Attraction
 from kschedfw.plugins.inter_pod_affinity.terms import TermReader, company_keys, is_company, namespace_labels
 
 _MAX_WEIGHT = 100
@@ -84,7 +82,7 @@ PREFERRED = StateKey[Attraction]("InterPodAffinity.preferred")
 NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity.neighbours")
 
 
-class InterPodAffinity(Plugin[InterPodAffinityArgs]):
+class InterPodAffinity(PluginByDomain[InterPodAffinityArgs]):
     """Places a pod near pods that its affinity terms select, and away from pods that its anti-affinity terms select.
 
     Required terms filter, preferred ones score. Terms of existing pods count, too: their required anti-affinity
@@ -110,11 +108,11 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
         # Terms of existing pods may select this pod by its labels.
         return () if self.args.ignore_preferred_terms_of_existing_pods else pod.labels
 
-    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain]:
-        return state.read(REQUIRED).refused_domains(nodes)
+    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> DomainVerdicts:
+        return state.read(REQUIRED).verdicts(nodes)
 
-    def domain_scores(self, state: CycleState, nodes: NodeTable) -> DomainScores | None:  # noqa: ARG002  # see Plugin
-        return state.read(PREFERRED).by_domain()
+    def domain_scores(self, state: CycleState, nodes: NodeTable) -> DomainScores:  # noqa: ARG002  # they are of one table
+        return state.read(PREFERRED).scores()
 
     # False for members with terms, which attract or repel each other.
     def takes_members_alike(self, pod: Pod) -> bool:
@@ -148,18 +146,10 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
     ) -> None:
         state.read(REQUIRED).change(pod_info_to_remove, node_info.node.metadata.labels, -1)
 
-    @hookimpl
-    def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
-        return state.read(REQUIRED).refusal(node_info.node.metadata.labels)
-
     def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
         if NEIGHBOURS not in state:
             state.write(NEIGHBOURS, Neighbours(self.handle.snapshot))
         return evidence_of(state.read(REQUIRED), node_info, state.read(NEIGHBOURS))
-
-    @hookimpl
-    def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts:
-        return state.read(REQUIRED).verdicts(nodes, rows)
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:
@@ -185,18 +175,6 @@ class InterPodAffinity(Plugin[InterPodAffinityArgs]):
             return _SKIP
         state.write(PREFERRED, attraction)
         return None
-
-    @hookimpl
-    def score(self, state: CycleState, node_info: NodeInfo) -> int:
-        return state.read(PREFERRED).score(node_info.node.metadata.labels)
-
-    @hookimpl
-    def score_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> IntArray:
-        return state.read(PREFERRED).scores(nodes, rows)
-
-    @hookimpl
-    def normalize_score(self, scores: IntArray) -> IntArray:
-        return normalized(scores)
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:

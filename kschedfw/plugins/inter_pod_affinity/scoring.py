@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
-import numpy as np
 
-from kschedfw import MAX_NODE_SCORE, ByDomain, DomainScores, IntArray, NodeTable, Normalizing
+from kschedfw import ByDomain, DomainScores, IntArray, Normalizing
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.pod_info import AffinityTerms
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
@@ -58,45 +55,7 @@ class Attraction:
             # Not in place, since `padded` is the index's own.
             self.by_key[key] = column, its if others is None else others + its
 
-    def score(self, node_labels: Mapping[str, str]) -> int:
-        score = 0
-        for key, (column, weights) in self.by_key.items():
-            domain = node_labels.get(key)
-            if domain is not None:
-                # A domain of no node in the table has code -1, and so the extra 0.
-                score += int(weights[column.code_of(domain)])
-        return score
-
-    def scores(self, nodes: NodeTable, rows: IntArray) -> IntArray:
-        """Return the scores of many nodes, shape (k,)."""
-        scores: IntArray | None = None
-        for column, weights in self.by_key.values():
-            # Nodes without the label have domain -1, and so the last weight of all.
-            its = weights.take(nodes.take(column.codes, rows))
-            scores = its if scores is None else scores + its
-        return np.zeros(len(rows), dtype=np.int64) if scores is None else scores
-
-    def by_domain(self) -> DomainScores:
+    def scores(self) -> DomainScores:
         """Return the scores of all nodes, by domain."""
-        parts = [
-            ByDomain(column.codes, weights)
-            for column, weights in self.by_key.values()
-            # A single domain that has all nodes tells none from another.
-            if len(column.values) > 1
-        ]
+        parts = [ByDomain(column, weights) for column, weights in self.by_key.values()]
         return DomainScores(parts, Normalizing.STRETCHED)
-
-
-def normalized(scores: IntArray) -> IntArray:
-    """Return scores with the range from lowest to highest stretched to 0–100; all 0 if there is no range.
-
-    In float64 and in kube-scheduler's order of operations, then cut off: 100 × 0.29 is 28 to both.
-    """
-    # NumPy finds the position of an extreme much faster than its value.
-    lowest = int(scores[scores.argmin()])
-    spread = int(scores[scores.argmax()]) - lowest
-    if not spread:
-        return np.zeros_like(scores)
-    fractions = (scores - lowest) / float(spread)
-    fractions *= float(MAX_NODE_SCORE)
-    return fractions.astype(np.int64)

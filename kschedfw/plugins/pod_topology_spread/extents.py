@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import IntArray, Node, NodeTable, Pod, Snapshot, Status, Verdicts
+from kschedfw import IntArray, Node, NodeTable, Pod, Snapshot
 from kschedfw.api import BoundedDict
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
@@ -139,12 +139,6 @@ class Extent:
     def places_of(self, rows: IntArray) -> Places:
         """Return `places` in these rows, shape (k,). Not to be changed."""
         return self.nodes.take(self.places, rows)
-
-    def verdicts(
-        self, by_domain: npt.NDArray[np.int8], statuses: tuple[Status, ...], rows: IntArray
-    ) -> Verdicts:
-        """Return the verdicts on nodes, given those by domain code, the last for nodes without domain."""
-        return Verdicts(by_domain.take(self.places_of(rows)), statuses)
 
     def domains_of(self, rows: IntArray) -> int:
         """Return the number of domains of these nodes, whether they count or not; nodes without the label form one."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw import ByDomain, IntArray, Node, Pod, Snapshot, Status, Verdicts
+from kschedfw import ByDomain, DomainVerdicts, IntArray, Node, Pod, Snapshot, Status
 from kschedfw.api import selector_text
 from kschedfw.framework.diagnosis import Evidence, EvidenceValue
 from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint, has_topologies
@@ -111,8 +111,8 @@ class ConstraintCounts:
         # NumPy finds the position of an extreme much faster than its value.
         return not len(self.counts) or int(self.counts[self.counts.argmax()]) <= self.allowed()
 
-    def verdicts(self) -> npt.NDArray[np.int8]:
-        """Return the codes of the verdicts by domain code, the last for nodes without domain."""
+    def verdicts(self) -> ByDomain:
+        """Return the codes of the verdicts by domain."""
         counts, code_of = self.counts, self.extent.column.code_of
         if self.changed:
             counts = counts.copy()
@@ -123,7 +123,7 @@ class ConstraintCounts:
         # Unsafe by its types alone: the product is 0 or the code.
         np.multiply(counts > self.allowed(), _TOO_SKEWED_CODE, out=verdicts[:-1], casting="unsafe")
         verdicts[-1] = _NO_LABEL_CODE
-        return verdicts
+        return ByDomain(self.extent.column, verdicts)
 
     def _number_of_domains(self) -> int:
         # A domain that a pod was added to or removed from is in kube-scheduler's map of counts, even without a counted
@@ -196,16 +196,6 @@ class HardSpread:
             if constraint.siblings.matches_regardless(other) and self.inclusion.includes(node, constraint):
                 domains.change(labels[constraint.topology_key], by)
 
-    def refusal(self, node_labels: Mapping[str, str]) -> Status | None:
-        """Return the refusal of a node with these labels; None if it passes."""
-        for constraint, domains in zip(self.constraints, self.domains, strict=True):
-            domain = node_labels.get(constraint.topology_key)
-            if domain is None:
-                return _NO_LABEL
-            if domains.count(domain) > domains.allowed():
-                return _TOO_SKEWED
-        return None
-
     def evidence(self, node_labels: Mapping[str, str]) -> Iterator[Evidence]:
         """Yield evidence for the refusal of a node: one entry for each constraint that it breaks."""
         for constraint, domains in zip(self.constraints, self.domains, strict=True):
@@ -213,30 +203,10 @@ class HardSpread:
             if found is not None:
                 yield found
 
-    def refused_domains(self) -> Sequence[ByDomain]:
-        """Return the domains whose nodes are refused."""
-        return [ByDomain(extent.column.codes, by_domain != 0) for extent, by_domain in self._deciding()]
-
-    def _deciding(self) -> list[tuple[Extent, npt.NDArray[np.int8]]]:
+    def verdicts(self) -> DomainVerdicts:
         """Return the verdicts by domain of the constraints that may refuse a node."""
-        return [(domains.extent, domains.verdicts()) for domains in self.domains if not domains.let_pass()]
-
-    def verdicts(self, rows: IntArray) -> Verdicts:
-        """Return the refusals of many nodes of the snapshot."""
-        deciding = self._deciding()
-        if not deciding:
-            return Verdicts.passing(len(rows))
-        if len(deciding) == 1:
-            # Cached by the extent, since the same domains are too full for many pods in a row.
-            extent, by_domain = deciding[0]
-            return extent.verdicts(by_domain, _STATUSES, rows)
-        codes: npt.NDArray[np.int8] | None = None
-        for extent, by_domain in deciding:
-            ours = by_domain.take(extent.places_of(rows))
-            # An earlier constraint's refusal is kept, as `refusal` returns the first one.
-            codes = ours if codes is None else np.where(codes, codes, ours)
-        assert codes is not None
-        return Verdicts(codes, _STATUSES)
+        deciding = [domains for domains in self.domains if not domains.let_pass()]
+        return DomainVerdicts([each.verdicts() for each in deciding], _STATUSES)
 
 
 def _least(counts: IntArray, among: npt.NDArray[np.bool_], how_many: int) -> int:

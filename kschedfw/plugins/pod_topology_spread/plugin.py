@@ -14,10 +14,10 @@ import numpy as np
 from kschedfw import (
     IDLE,
     ActionType,
-    ByDomain,
     ClusterEvent,
     CycleState,
     DomainScores,
+    DomainVerdicts,
     EventResource,
     Handle,
     IntArray,
@@ -25,14 +25,13 @@ from kschedfw import (
     NodeInfo,
     NodeSelection,
     NodeTable,
-    Plugin,
+    PluginByDomain,
     Pod,
     PodInfo,
     QueueingHint,
     Reads,
     StateKey,
     Status,
-    Verdicts,
     hookimpl,
 )
 from kschedfw.api import Selector, UnsatisfiableAction
@@ -60,7 +59,7 @@ HARD = StateKey[HardSpread]("PodTopologySpread.hard")
 SOFT = StateKey[SoftSpread]("PodTopologySpread.soft")
 
 
-class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
+class PodTopologySpread(PluginByDomain[PodTopologySpreadArgs]):
     """Keeps the number of matching pods in any two domains of a topology no further apart than allowed.
 
     Hard constraints (DoNotSchedule) filter, soft ones (ScheduleAnyway) score. Pods without constraints of their
@@ -117,10 +116,10 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
         has_constraints = pod.spec.topology_spread_constraints or self._has_defaults
         return None if has_constraints else ()
 
-    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain]:  # noqa: ARG002  # see Plugin
-        return state.read(HARD).refused_domains()
+    def domain_refusals(self, state: CycleState, nodes: NodeTable) -> DomainVerdicts:  # noqa: ARG002  # they are of one table
+        return state.read(HARD).verdicts()
 
-    def domain_scores(self, state: CycleState, nodes: NodeTable) -> DomainScores | None:  # noqa: ARG002  # see Plugin
+    def domain_scores(self, state: CycleState, nodes: NodeTable) -> DomainScores | None:  # noqa: ARG002  # they are of one table
         return state.read(SOFT).by_domain()
 
     def takes_members_alike(self, pod: Pod) -> bool:  # noqa: ARG002  # it passes over pods without constraints
@@ -147,16 +146,8 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
     ) -> None:
         state.read(HARD).change(pod_info_to_remove.pod, node_info.node, -1)
 
-    @hookimpl
-    def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
-        return state.read(HARD).refusal(node_info.node.metadata.labels)
-
     def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
         return state.read(HARD).evidence(node_info.node.metadata.labels)
-
-    @hookimpl
-    def filter_batch(self, state: CycleState, rows: IntArray) -> Verdicts:
-        return state.read(HARD).verdicts(rows)
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status | None:
@@ -180,7 +171,8 @@ class PodTopologySpread(Plugin[PodTopologySpreadArgs]):
 
     @hookimpl
     def score(self, state: CycleState, node_info: NodeInfo) -> int:
-        return state.read(SOFT).score(self.handle.snapshot.table.rows[node_info.name])
+        row = self.handle.snapshot.table.rows[node_info.name]
+        return int(state.read(SOFT).scores(np.array([row]))[0])
 
     @hookimpl
     def score_batch(self, state: CycleState, rows: IntArray) -> IntArray:

@@ -55,9 +55,6 @@ class Penalties:
             return self.extent.nodes.take(self.amounts, rows)
         return self.amounts.take(self.extent.places_of(rows))
 
-    def on_one(self, row: int) -> float:
-        return float(self.amounts[row if self.per_node else self.extent.places[row]])
-
 
 @attrs.frozen(eq=False)
 class SoftSpread:
@@ -93,24 +90,16 @@ class SoftSpread:
         )
         return cls(penalties, complete)
 
-    def score(self, row: int) -> int:
-        if self.complete is not None and not self.complete[row]:
-            return 0
-        score = 0.0
-        for penalties in self.penalties:
-            score += penalties.on_one(row)
-        return _round(score)
-
     def by_domain(self) -> DomainScores | None:
         """Return the scores of all nodes by domain; None where they aren't sums by domain, each a whole number."""
         first, *others = self.penalties
         if others or first.per_node or self.complete is not None:
             return None
-        part = ByDomain(first.extent.column.codes, _rounded(first.amounts))
+        part = ByDomain(first.extent.column, _rounded(first.amounts))
         return DomainScores((part,), Normalizing.REVERSED)
 
     def scores(self, rows: IntArray) -> IntArray:
-        """Return `score` for many nodes, shape (k,)."""
+        """Return the scores of the nodes in these rows, shape (k,), the fewer the better; 0 for ignored nodes."""
         first, *others = self.penalties
         if others or first.per_node:
             sums = first.on(rows)
@@ -149,14 +138,9 @@ def _weight(domains: int) -> float:
 
 
 def _rounded(scores: FloatArray) -> IntArray:
-    """Return `_round` for many scores."""
-    return np.floor(scores + 0.5).astype(np.int64)
-
-
-def _round(score: float) -> int:
-    """Return Go's math.Round, which rounds halves up, where Python's round takes the even neighbour.
+    """Return Go's math.Round of each, which rounds halves up, where Python's round takes the even neighbour.
 
     Adding a half is inexact only below a half, and there is no score but 0 there, since no weight is less than
     log 2.
     """
-    return math.floor(score + 0.5)
+    return np.floor(scores + 0.5).astype(np.int64)

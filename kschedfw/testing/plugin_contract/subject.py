@@ -117,7 +117,13 @@ class Subject:
         """The same plugins, but this one promises nothing, so that its batch forms are asked about every pod."""
         plugin = self._registry.load(self._name)
         nothing: dict[str, object] = {"reads": None, "pure": False, "amounts_rule": None}
-        nothing |= {name: lambda *_: None for name in ("domain_refusals", "domain_scores")}
+        # Hooks of its own, though they are its base's: then what they follow from isn't asked by domain.
+        nothing |= {
+            hook: vars(kind)[hook]
+            for hook in ("filter", "score")
+            for kind in reversed(plugin.__mro__)
+            if hook in vars(kind)
+        }
         registry = Registry()
         for each in self.other_plugins:
             if not isinstance(each, str):

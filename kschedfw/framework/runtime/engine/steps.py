@@ -22,6 +22,7 @@ from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.plugin import IDLE, PLANNED_HOOKS, AmountsRule, AnyPlugin, Plugin, keeps_promise
+from kschedfw.framework.plugin_by_domain import AnyPluginByDomain, PluginByDomain
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import ByDomain, DomainScores, Verdicts
 from kschedfw.framework.runtime.engine.errors import NORMALIZING, NotTogetherError, ScoreError
@@ -141,12 +142,15 @@ class Step:
 
     @_refuses_by_domain.default
     def _has_refusals(self) -> bool:
-        return keeps_promise(self.plugin, "domain_refusals", ("pre_filter", "filter", "filter_batch"))
+        hooks = ("pre_filter", "filter", "filter_batch")
+        return isinstance(self.plugin, PluginByDomain) and keeps_promise(
+            self.plugin, "domain_refusals", hooks
+        )
 
     @_scores_by_domain.default
     def _has_scores(self) -> bool:
         hooks = ("pre_score", "score", "score_batch", "normalize_score")
-        return keeps_promise(self.plugin, "domain_scores", hooks)
+        return isinstance(self.plugin, PluginByDomain) and keeps_promise(self.plugin, "domain_scores", hooks)
 
     @property
     def reads(self) -> Reads:
@@ -260,10 +264,13 @@ class Step:
 
     def domain_refusals(self, state: CycleState, table: NodeTable) -> Sequence[ByDomain] | None:
         """Return the domains that the filter refuses; None where it must be asked about nodes."""
-        found = self.plugin.domain_refusals(state, table) if self._refuses_by_domain else None
-        if found is not None:
-            self.counts.rows_asked += len(table)
-        return found
+        if not self._refuses_by_domain:
+            return None
+        found = cast("AnyPluginByDomain", self.plugin).domain_refusals(state, table)
+        if found is None:
+            return None
+        self.counts.rows_asked += len(table)
+        return found.refused
 
     # The score
 
@@ -323,10 +330,13 @@ class Step:
 
     def domain_scores(self, state: CycleState, table: NodeTable) -> DomainScores | None:
         """Return the scores by domain; None where the hook must be asked about nodes."""
-        found = self.plugin.domain_scores(state, table) if self._scores_by_domain else None
-        if found is not None:
-            self.counts.rows_asked += len(table)
-        return found
+        if not self._scores_by_domain:
+            return None
+        found = cast("AnyPluginByDomain", self.plugin).domain_scores(state, table)
+        if found is None:
+            return None
+        self.counts.rows_asked += len(table)
+        return found.telling_apart()
 
 
 def is_plain(status: Status) -> bool:

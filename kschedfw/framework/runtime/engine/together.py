@@ -414,7 +414,7 @@ class Together:
         """Write the totals of the feasible nodes and their normalised scores to `_totals`."""
         raw = self._raw
         for position, part in enumerate(found.parts):
-            compiled.gather(part.codes, part.values, position > 0, raw)
+            compiled.gather(part.column.codes, part.values, position > 0, raw)
         is_exact = compiled.add_normalized(
             totals,
             *looked_from,
@@ -438,7 +438,7 @@ def _refuse(
     """Write the scores to `found`, far below 0 where a node is refused. Return them, to be read."""
     for each in refusals:
         if isinstance(each, ByDomain):
-            compiled.refuse_domains(scores, each.codes, each.values, REFUSED, found)
+            compiled.refuse_domains(scores, each.column.codes, each.values, REFUSED, found)
         else:
             compiled.refuse(scores, each, REFUSED, found)
         # Later refusals read and write one array, which does no harm: the loops go node by node.

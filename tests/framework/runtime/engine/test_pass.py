@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
+from kschedfw.framework.results import Normalizing
 from kschedfw.framework.runtime.engine import pass_in_use
 from kschedfw.plugins._resources import Usage
-from kschedfw.plugins.inter_pod_affinity.scoring import normalized
 from kschedfw.plugins.node_resources_balanced_allocation import scores_of
 from kschedfw.plugins.node_resources_fit.scoring import least_allocated, most_allocated
 
@@ -141,7 +141,7 @@ def test_normalized_scores_are_added_where_a_node_is_feasible(
             continue
         its = raw[feasible].astype(np.int64)
         if is_stretched:
-            scores = normalized(its)
+            scores = Normalizing.STRETCHED.of(its)
         elif its.max():
             scores = 100 * (its.max() + its.min() - its) // its.max()
         else:
@@ -159,7 +159,7 @@ def test_bounds_of_scores_are_found_wherever_they_are(form: Any, position: int, 
     raw, found = np.full(9, 100), np.zeros(9)
     raw[position] = extreme
     form.add_normalized(floats(np.zeros(9)), 0, 9, floats(raw), True, 1.0, found)
-    assert found.tolist() == normalized(raw).tolist()
+    assert found.tolist() == Normalizing.STRETCHED.of(raw).tolist()
 
 
 def test_scores_beyond_what_floats_hold_exactly_are_not_normalized(form: Any) -> None:

@@ -26,6 +26,7 @@ from kschedfw import (
     NodeInfo,
     NodeTable,
     Parts,
+    PluginByDomain,
     Pod,
     PodInfo,
     Profile,
@@ -41,7 +42,7 @@ from kschedfw import (
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, NoMetrics
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.plugin import IDLE
-from kschedfw.framework.results import DomainScores, Normalizing
+from kschedfw.framework.results import DomainScores, DomainVerdicts, Normalizing
 from kschedfw.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.testing.properties import examples
@@ -182,15 +183,16 @@ def by_domain(name: str, random: Random) -> PluginClass:
     def values(nodes: NodeTable, key: str, of: Callable[[str | None], object], dtype: type) -> ByDomain:
         column = nodes.label(key)
         made = [of(value) for value in column.values[: column.size]]
-        return ByDomain(column.codes, np.array([*made, of(None)], dtype=dtype))
+        return ByDomain(column, np.array([*made, of(None)], dtype=dtype))
 
-    def domain_refusals(_self: object, state: CycleState, nodes: NodeTable) -> Sequence[ByDomain]:
+    def domain_refusals(_self: object, state: CycleState, nodes: NodeTable) -> DomainVerdicts:
         counts, pod = state.read(counts_key), state.read(POD)
 
         def refused(key: str) -> Callable[[str | None], bool]:
             return lambda value: refuses(pod, (key, value), counts.get((key, value), 0))
 
-        return [values(nodes, key, refused(key), bool) for key in keys]
+        parts = [values(nodes, key, refused(key), np.int8) for key in keys]
+        return DomainVerdicts(parts, (Status.success(), Status.unschedulable(f"{name} no")))
 
     def domain_scores(_self: object, state: CycleState, nodes: NodeTable) -> DomainScores:
         counts = state.read(counts_key)
@@ -204,16 +206,17 @@ def by_domain(name: str, random: Random) -> PluginClass:
         state.write(POD, pod)
         count(state, nodes)
 
-    made = plugin(
-        name,
-        pre_filter=pre_filter,
-        filter=filter_,
-        filter_batch=filter_batch,
-        score=score,
-        normalize_score=stretched if normalizing is Normalizing.STRETCHED else reversed_,
-    )
-    made.domain_refusals = domain_refusals  # type: ignore[assignment, method-assign]
-    made.domain_scores = domain_scores  # type: ignore[assignment, method-assign]
+    own: dict[str, object] = {
+        "filter": filter_,
+        "filter_batch": filter_batch,
+        "score": score,
+        "score_batch": None,
+        "normalize_score": stretched if normalizing is Normalizing.STRETCHED else reversed_,
+    }
+    # Half of these plugins leave the hooks to their base.
+    made = plugin(name, PluginByDomain, pre_filter=pre_filter, **(own if random.random() < 0.5 else {}))
+    made.domain_refusals = domain_refusals  # type: ignore[attr-defined]
+    made.domain_scores = domain_scores  # type: ignore[attr-defined]
     return made
 
 

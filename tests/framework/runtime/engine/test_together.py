@@ -28,6 +28,7 @@ from kschedfw import (
     NodeTable,
     Parts,
     Plugin,
+    PluginByDomain,
     Pod,
     PodInfo,
     Profile,
@@ -1014,12 +1015,13 @@ def scoring_by_domain(values: Sequence[int], normalizing: Normalizing) -> Plugin
         return np.array([100 * (high + low - each) // high if high else 100 for each in scores.tolist()])
 
     def domain_scores(_self: object, _state: CycleState, nodes: NodeTable) -> DomainScores:
-        codes = np.arange(len(nodes), dtype=np.int32) % np.int32(len(values) or 1)
-        parts = [ByDomain(codes, np.array([*values, 0], dtype=np.int64))] if values else []
+        column = nodes.encoded("turn", lambda info: int(info.name[1:]) % max(len(values), 1))
+        scores = [values[turn] for turn in column.values] if values else []
+        parts = [ByDomain(column, np.array([*scores, 0], dtype=np.int64))] if values else []
         return DomainScores(parts, normalizing)
 
-    made = plugin("A", filter=answering(None), score=score, normalize_score=normalize)
-    made.domain_scores = domain_scores  # type: ignore[assignment, method-assign]
+    made = plugin("A", PluginByDomain, filter=answering(None), score=score, normalize_score=normalize)
+    made.domain_scores = domain_scores  # type: ignore[attr-defined]
     return made
 
 
