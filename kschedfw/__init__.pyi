@@ -130,8 +130,6 @@ from .scheduler import ScheduleResult as ScheduleResult
 from .scheduler import SchedulingError as SchedulingError
 from .scheduler import StandstillError as StandstillError
 from .scheduler.setup import scheduler_from_configuration as scheduler_from_configuration
-from .simulator.openb import read_openb_nodes as read_openb_nodes
-from .simulator.openb import read_openb_pods as read_openb_pods
 from .what_if import Transaction as Transaction
 from .what_if import WhatIf as WhatIf
 from .what_if import WhatIfError as WhatIfError

@@ -16,10 +16,11 @@ from .exits import complain as complain
 from .exits import failure_summary as failure_summary
 from .exits import tell as tell
 from .exits import tell_failures as tell_failures
+from .formats import MANIFESTS as MANIFESTS
+from .formats import Format as Format
 from .input_options import with_input_options as with_input_options
 from .inputs import DEFAULT_READING as DEFAULT_READING
 from .inputs import Input as Input
-from .inputs import InputFormat as InputFormat
 from .inputs import ReadingOptions as ReadingOptions
 from .inputs import gate_notes as gate_notes
 from .inputs import read_input as read_input

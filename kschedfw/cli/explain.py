@@ -28,7 +28,7 @@ from kschedfw.cli.explain_output import (
     print_group,
 )
 from kschedfw.cli.input_options import with_input_options
-from kschedfw.cli.inputs import DEFAULT_READING, Input, InputFormat, ReadingOptions, read_input, tell_notes
+from kschedfw.cli.inputs import DEFAULT_READING, MANIFESTS, Input, ReadingOptions, read_input, tell_notes
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cli.options import (
     AttemptTimeOption,
@@ -94,7 +94,7 @@ def explain(
     ],
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = InputFormat.MANIFESTS,
+    format: FormatOption = MANIFESTS,
     chosen: ConfigurationChoice = DEFAULT_CHOICE,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,

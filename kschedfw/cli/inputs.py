@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +24,7 @@ from kschedfw.api.words import counted
 from kschedfw.api.workloads import CronJob, Workload
 from kschedfw.cli.enabled import UsageError, check_name
 from kschedfw.cli.exits import tell
+from kschedfw.cli.formats import FORMATS, MANIFESTS
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, SourceCluster
 from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.framework.gate_table import (
@@ -50,13 +50,6 @@ _NOT_MODELLED: Final = {
 """Kinds that scheduling depends on with a gate that isn't here."""
 
 OPENB_HINT = "; the CSVs of the OpenB trace are read with --format openb, the pods' with --pods"
-
-
-class InputFormat(StrEnum):
-    """The format of the input files."""
-
-    MANIFESTS = "manifests"
-    OPENB = "openb"
 
 
 class InvalidInputError(KschedfwError, ValueError):
@@ -110,7 +103,7 @@ class Input:
 
 
 def read_input(
-    format: InputFormat,
+    format: str,
     cluster: Sequence[Path],
     pods: Sequence[Path],
     options: ReadingOptions = DEFAULT_READING,
@@ -122,21 +115,22 @@ def read_input(
 ) -> Input:
     """Read everything into one cluster; `progress` is called with the numbers of bytes read and of all bytes.
 
-    With a `live` cluster, files are added to it: their new pods are admitted under the policies of both.
+    `format` is `MANIFESTS`, or the name of an entry point of the group `kschedfw.formats`. With a `live` cluster,
+    files are added to it: their new pods are admitted under the policies of both.
     `show_progress` shows the progress of reading the live cluster. `namespaces` says that the command has a use for
     a namespace of files.
 
     Raises:
         InvalidInputError: the input is invalid, and the options don't skip invalid objects.
         KschedfwError: the live cluster can't be read.
-        OpenbError: a CSV is not one of the OpenB trace.
+        ExtensionError: no installed distribution reads the format.
         UsageError: a directory is given instead of a CSV, or neither a file nor a live cluster.
         AlreadyExistsError: two CSVs have a node or pod of the same name, or a file has an object of the live cluster.
         OSError: a file can't be read.
     """
     if live.is_wanted:
-        if format is InputFormat.OPENB:
-            raise UsageError("--format openb: a trace and a live cluster don't go together")
+        if format != MANIFESTS:
+            raise UsageError(f"--format {format}: a trace and a live cluster don't go together")
         found = live.read(show_progress=show_progress)
         parts = [_live_part(found)]
         if files := (*cluster, *pods):
@@ -148,8 +142,8 @@ def read_input(
     if not cluster and not pods:
         named = f", or a live one with {' or '.join(live.ways)}" if live.ways else ""
         raise UsageError(f"there is no cluster: give files{named}")
-    if format is InputFormat.OPENB:
-        return _read_openb(cluster, pods)
+    if format != MANIFESTS:
+        return FORMATS.load(format).read(cluster, pods)
     read = read_manifest_input((*cluster, *pods), options, csv_hint=OPENB_HINT, progress=progress)
     if live.namespace is not None:
         check_name("namespace", live.namespace, {pod.namespace for pod in read.cluster.list(Pod)})
@@ -338,15 +332,3 @@ def _counted(numbers: Mapping[str, int]) -> str:
     if (rest := len(most) - KINDS_NAMED) > 0:
         kinds.append(counted(rest, "more kind"))
     return ", ".join(kinds)
-
-
-def _read_openb(nodes: Sequence[Path], pods: Sequence[Path]) -> Input:
-    from kschedfw.simulator import openb_notes, read_openb_nodes, read_openb_pods
-
-    if directories := [path for path in (*nodes, *pods) if path.is_dir()]:
-        raise UsageError(f"--format openb: {directories[0]} is a directory, expected a CSV of the trace")
-    trace = [pod for path in pods for pod in read_openb_pods(path)]
-    filled = InMemoryCluster()
-    for obj in (*(node for path in nodes for node in read_openb_nodes(path)), *trace):
-        filled.add(obj)
-    return Input(filled, notes=openb_notes(trace))

@@ -14,7 +14,7 @@ from kschedfw.api.field_errors import FieldErrors
 from kschedfw.api.limits import DEFAULT_LIMITS
 from kschedfw.api.manifests import FieldValidation
 from kschedfw.api.scalars import read_duration, read_time
-from kschedfw.cli.inputs import InputFormat
+from kschedfw.cli.formats import FORMATS, MANIFESTS
 from kschedfw.config import PRESETS
 from kschedfw.framework.versions import VERSIONS
 from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSelector
@@ -34,7 +34,12 @@ PodsOption = Annotated[
     typer.Option(metavar="FILE", help="More manifests, or a CSV of pods. Repeatable."),
 ]
 FormatOption = Annotated[
-    InputFormat, typer.Option(help="openb: CLUSTER and --pods are CSVs of the OpenB trace.")
+    str,
+    typer.Option(
+        metavar="FORMAT",
+        help="manifests, or openb with kschedfw-lab: CLUSTER and --pods are CSVs of the OpenB trace.",
+        autocompletion=lambda: [MANIFESTS, *FORMATS.names()],
+    ),
 ]
 SkipInvalidOption = Annotated[
     bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of ending with an error.")

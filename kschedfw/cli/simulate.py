@@ -21,8 +21,8 @@ from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_f
 from kschedfw.cli.input_options import with_input_options
 from kschedfw.cli.inputs import (
     DEFAULT_READING,
+    MANIFESTS,
     Input,
-    InputFormat,
     ReadingOptions,
     gate_notes,
     read_input,
@@ -77,7 +77,7 @@ def simulate(
     cluster: ClusterArgument = None,
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = InputFormat.MANIFESTS,
+    format: FormatOption = MANIFESTS,
     chosen: ConfigurationChoice = DEFAULT_CHOICE,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,

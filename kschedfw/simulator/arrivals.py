@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from random import Random
 
 import attrs
@@ -11,7 +12,6 @@ import attrs
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import shown
 from kschedfw.api.pod import Pod
-from kschedfw.simulator.openb import EPOCH
 
 DURATION = "kschedfw/duration-seconds"
 """The annotation with the time that a pod stays once it is bound, in seconds."""
@@ -22,7 +22,8 @@ LIFETIME = "kschedfw/lifetime-seconds"
 OPENB_CREATION = "openb.trace/creation-time"
 OPENB_SCHEDULED = "openb.trace/scheduled-time"
 OPENB_DELETION = "openb.trace/deletion-time"
-
+OPENB_EPOCH = datetime(2023, 1, 1, tzinfo=UTC)
+"""The moment that stands for second 0 of the OpenB trace, whose times are relative."""
 
 SHORTEST, LONGEST = 1e-9, 1e10
 """The range of rates (per second) and times (seconds), three centuries.
@@ -161,7 +162,7 @@ def own_arrival(pod: Pod) -> float | None:
     Raises ArrivalsError where an annotation isn't a number of seconds.
     """
     if (seconds := _seconds(pod, OPENB_CREATION)) is not None:
-        return EPOCH.timestamp() + seconds
+        return OPENB_EPOCH.timestamp() + seconds
     created = pod.metadata.creation_timestamp
     return None if created is None else created.timestamp()
 

@@ -30,14 +30,12 @@ from kschedfw.simulator.arrivals import (
     Stay,
     own_arrival,
 )
-from kschedfw.simulator.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
 
 ANNOTATIONS: Final = frozenset(
     {
         *(SELECTED_NODE, BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, *DEFAULT_CLASS_ANNOTATIONS),
         *(MIRROR_ANNOTATION, POD_CLAIM_ANNOTATION, EXTENDED_RESOURCE_ANNOTATION, PRICE),
         *(DURATION, LIFETIME, OPENB_CREATION, OPENB_SCHEDULED, OPENB_DELETION),
-        *(GPU_COUNT, GPU_MILLI, GPU_MODEL),
     }
 )
 """Keys of the annotations that a simulation and its reports read; what plugins read comes on top."""

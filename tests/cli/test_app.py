@@ -17,8 +17,6 @@ from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import Command
 from kschedfw.testing.waiting import PATIENCE
-from tests.simulator.test_openb import NODES as OPENB_NODES
-from tests.simulator.test_openb import PODS as OPENB_PODS
 
 REPOSITORY = Path(__file__).parents[2]
 BROKEN = """\
@@ -162,28 +160,6 @@ class TestSimulate:
             report = kschedfw_command("simulate", tmp_path, "--json", "--percentage", percentage).json
             assert report["decisions"][0]["feasible"] == feasible
 
-    def test_openb(self, kschedfw_command: Command, tmp_path: Path) -> None:
-        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
-        (tmp_path / "pods.csv").write_text(OPENB_PODS)
-        result = kschedfw_command(
-            "simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv", "--json"
-        )
-        report = result.json
-        assert result.code == 0
-        assert (report["nodes"], report["pods"]["placed"], report["pods"]["unschedulable"]) == (2, 2, 1)
-        assert "1 pod with a request for a part of a GPU; each takes a whole one" in report["notes"]
-
-    def test_openb_twice(self, kschedfw_command: Command, tmp_path: Path) -> None:
-        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
-        result = kschedfw_command(
-            "simulate", "--format", "openb", tmp_path / "nodes.csv", tmp_path / "nodes.csv"
-        )
-        assert (result.code, result.err) == (2, "kschedfw: Node openb-node-0000 already exists\n")
-
-    def test_openb_without_pods(self, kschedfw_command: Command, tmp_path: Path) -> None:
-        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
-        assert kschedfw_command("simulate", "--format", "openb", tmp_path / "nodes.csv").code == 1
-
 
 TIMED = """\
 apiVersion: v1
@@ -252,34 +228,6 @@ class TestArrivals:
         result = kschedfw_command("simulate", cluster_dir, option, 0)
         assert (result.code, result.out) == (2, "")
         assert "must be positive, not 0" in result.err
-
-    def test_openb_has_times(self, kschedfw_command: Command, tmp_path: Path) -> None:
-        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
-        (tmp_path / "pods.csv").write_text(OPENB_PODS)
-        result = kschedfw_command(
-            *("simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv"),
-            *("--arrivals", "--json"),
-        )
-        arrived = {each["pod"]: each["arrivedAt"] for each in result.json["decisions"]}
-        assert arrived == {
-            "openb/openb-pod-0000": 427061,
-            "openb/openb-pod-0001": 10,
-            "openb/openb-pod-0002": 0,
-        }
-        assert result.json["replay"]["makespanSeconds"] == 427061 + 12902960 - 427070
-
-    def test_drawn_times_take_the_place_of_openbs(self, kschedfw_command: Command, tmp_path: Path) -> None:
-        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
-        (tmp_path / "pods.csv").write_text(OPENB_PODS)
-        trace = ("simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv")
-        drawn = ("--arrival-rate", 1, "--mean-duration", 500, "--json")
-        idle = "all 3 pods have times of their own; --arrival-rate and --mean-duration change none"
-        own = kschedfw_command(*trace, *drawn).json
-        assert sum(note.startswith(idle) for note in own["notes"]) == 1
-        assert own["decisions"] == kschedfw_command(*trace, "--arrivals", "--json").json["decisions"]
-        report = kschedfw_command(*trace, *drawn, "--ignore-own-times").json
-        assert not any("times of their own" in note for note in report["notes"])
-        assert 0 < report["replay"]["makespanSeconds"] < 10_000
 
     @pytest.mark.parametrize("also", [(), ("--arrivals",)])
     def test_nothing_to_take_their_place(
@@ -530,27 +478,12 @@ class TestBadInput:
         assert "none.yaml" in result.err
         assert result.err.splitlines()[-1].startswith("kschedfw: ")
 
-    def test_a_csv_that_is_not_there(self, kschedfw_command: Command, tmp_path: Path) -> None:
-        result = kschedfw_command("simulate", "--format", "openb", tmp_path / "none.csv")
-        assert (result.code, result.err) == (
-            2,
-            f"kschedfw: {tmp_path / 'none.csv'}: No such file or directory\n",
-        )
-
-    def test_a_broken_csv(self, kschedfw_command: Command, tmp_path: Path) -> None:
-        (tmp_path / "nodes.csv").write_text(OPENB_NODES.replace("64000", "x"))
-        result = kschedfw_command("simulate", "--format", "openb", tmp_path / "nodes.csv")
-        assert result.code == 2
-        assert len(result.err.splitlines()) == 1
-        assert "nodes.csv:2: column cpu_milli" in result.err
-
     @pytest.mark.parametrize(
         "args",
         [
             ["simulate", "x", "--seed", "many"],
             ["simulate", "x", "--percentage", "101"],
             ["simulate", "x", "--parallelism", "0"],
-            ["simulate", "x", "--format", "xml"],
             ["simulate", "x", "--nonsense"],
             ["simulate", "x", "--arrival-rate", "often"],
             ["nonsense"],
@@ -560,6 +493,16 @@ class TestBadInput:
         result = kschedfw_command(*args)
         assert (result.code, result.out) == (2, "")
         assert "Error:" in result.err
+
+    def test_format_that_no_installed_distribution_reads_is_refused(
+        self, kschedfw_command: Command, tmp_path: Path
+    ) -> None:
+        result = kschedfw_command("simulate", tmp_path, "--format", "openbee")
+        assert (result.code, result.out) == (2, "")
+        assert result.err == (
+            "kschedfw: no installed distribution offers format 'openbee' in the entry-point group 'kschedfw.formats'; "
+            "did you mean 'openb'?\n"
+        )
 
 
 class TestTrouble:
@@ -641,11 +584,8 @@ class TestInputsThatAreNoManifests:
     def test_a_directory_of_csvs_is_told_the_option_they_need(
         self, kschedfw_command: Command, tmp_path: Path
     ) -> None:
-        (tmp_path / "nodes.csv").write_text(OPENB_NODES)
+        (tmp_path / "nodes.csv").write_text("sn,cpu_milli\n")
         assert "read with --format openb" in kschedfw_command("simulate", tmp_path).err
-        result = kschedfw_command("simulate", tmp_path, "--format", "openb")
-        assert (result.code, result.out) == (2, "")
-        assert f"{tmp_path} is a directory, expected a CSV" in result.err
 
     def test_it_may_be_left_out(self, kschedfw_command: Command, cluster_dir: Path, tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
@@ -658,7 +598,7 @@ class TestInputsThatAreNoManifests:
         self, kschedfw_command: Command, tmp_path: Path, name: str
     ) -> None:
         path = tmp_path / name
-        path.write_text(OPENB_NODES)
+        path.write_text("sn,cpu_milli\n")
         result = kschedfw_command("simulate", path)
         assert (result.code, result.out) == (2, "")
         what, why = result.err.splitlines()
@@ -668,7 +608,7 @@ class TestInputsThatAreNoManifests:
 
     def test_a_server_has_no_such_option(self, kschedfw_command: Command, tmp_path: Path) -> None:
         path = tmp_path / "nodes.csv"
-        path.write_text(OPENB_NODES)
+        path.write_text("sn,cpu_milli\n")
         result = kschedfw_command("serve-extender", "--plugin", "NodeName", "--cluster", path, "--port", 0)
         assert (result.code, result.out) == (2, "")
         assert f"{path}: a CSV is no manifest, expected YAML or JSON\n" in result.err

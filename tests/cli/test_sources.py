@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from kschedfw import make_node
 from kschedfw.api import Manifests, Node
 from kschedfw.cli import (
+    MANIFESTS,
     NO_LIVE_CLUSTER,
     Given,
-    InputFormat,
     Live,
     Progress,
     Source,
@@ -107,7 +107,7 @@ def test_an_option_of_an_installed_source_names_the_cluster_that_is_read(install
     assert CliRunner().invoke(app, ["--backup", "some/where", "--as-of", "noon"]).exit_code == 0
     (live,) = asked
     assert (live.is_wanted, live.title) == (True, "where")
-    loaded = read_input(InputFormat.MANIFESTS, [], [], live=live)
+    loaded = read_input(MANIFESTS, [], [], live=live)
     assert [node.name for node in loaded.cluster.list(Node)] == ["where"]
     assert loaded.notes[:2] == ["read from backup where", "backup where: may not list secrets"]
     assert loaded.problems == ["warning: backup where: may not list secrets"]
@@ -130,7 +130,7 @@ def test_a_command_without_a_cluster_is_told_the_options_that_name_one(installed
     app, asked = asking()
     CliRunner().invoke(app, [])
     with pytest.raises(UsageError) as refused:
-        read_input(InputFormat.MANIFESTS, [], [], live=asked[0])
+        read_input(MANIFESTS, [], [], live=asked[0])
     assert str(refused.value) == f"there is no cluster: give files{ways}"
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from kschedfw_lab.openb import OpenbError, read_openb_nodes
 
 from kschedfw.api import Limits, read_manifests
 from kschedfw.api.files import MOST_RATIO, UnreadableError, content_of, lines_of
 from kschedfw.cli.app import run
 from kschedfw.explain.file import ExplanationFileError, read_explanations
-from kschedfw.simulator.openb import OpenbError, read_openb_nodes
 
 POD = (
     '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}'

@@ -2,6 +2,9 @@ from .environment import Environment as Environment
 from .environment import RecordedEpisodes as RecordedEpisodes
 from .environment import Transition as Transition
 from .environment import WorkloadError as WorkloadError
+from .openb import OpenbError as OpenbError
+from .openb import read_openb_nodes as read_openb_nodes
+from .openb import read_openb_pods as read_openb_pods
 from .report.analysis import Analysis as Analysis
 from .report.analysis import Unpaired as Unpaired
 from .report.analysis import analyse as analyse

@@ -15,11 +15,11 @@ from kschedfw_lab.bench.shapes import made
 from kschedfw_lab.bench.stage import Case
 from kschedfw_lab.bench.workload import Workload
 from kschedfw_lab.bench.workloads import find_workload
+from kschedfw_lab.openb import GPU, OpenbError
 
 from kschedfw import Registry
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
-from kschedfw.simulator.openb import GPU, OpenbError
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from kschedfw_lab.openb import POD_COLUMNS
 from kschedfw_lab.packing import __main__ as command
 from kschedfw_lab.packing.workload import NODES, PODS, Trace, read_trace
 from kschedfw_lab.sweep.engine import Engine
-
-from kschedfw.simulator.openb import POD_COLUMNS
 
 KINDS_OF_NODES = ("96000,393216,8,G2", "96000,393216,8,G2", "104000,524288,2,T4", "32000,262144,0,")
 KINDS_OF_PODS = (

@@ -13,11 +13,11 @@ from kschedfw import Node
 from kschedfw.cli import (
     DEFAULT_CHOICE,
     DEFAULT_READING,
+    MANIFESTS,
     NO_LIVE_CLUSTER,
     ConfigurationChoice,
     ExitCode,
     FormatOption,
-    InputFormat,
     Live,
     NoProgressOption,
     PodsOption,
@@ -68,7 +68,7 @@ def drain(
     ],
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = InputFormat.MANIFESTS,
+    format: FormatOption = MANIFESTS,
     chosen: ConfigurationChoice = DEFAULT_CHOICE,
     delete_emptydir_data: Annotated[
         bool,

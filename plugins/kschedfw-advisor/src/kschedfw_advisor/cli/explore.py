@@ -16,12 +16,12 @@ from kschedfw.api import how_to_install
 from kschedfw.cli import (
     DEFAULT_CHOICE,
     DEFAULT_READING,
+    MANIFESTS,
     NO_LIVE_CLUSTER,
     ClusterArgument,
     ConfigurationChoice,
     ExitCode,
     FormatOption,
-    InputFormat,
     Live,
     NoProgressOption,
     PodsOption,
@@ -70,7 +70,7 @@ def explore(
     cluster: ClusterArgument = None,
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = InputFormat.MANIFESTS,
+    format: FormatOption = MANIFESTS,
     chosen: ConfigurationChoice = DEFAULT_CHOICE,
     profile: Annotated[
         list[str] | None,

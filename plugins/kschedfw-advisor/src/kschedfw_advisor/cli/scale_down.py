@@ -10,12 +10,12 @@ import typer
 from kschedfw.cli import (
     DEFAULT_CHOICE,
     DEFAULT_READING,
+    MANIFESTS,
     NO_LIVE_CLUSTER,
     ClusterArgument,
     ConfigurationChoice,
     ExitCode,
     FormatOption,
-    InputFormat,
     Live,
     NoProgressOption,
     PodsOption,
@@ -64,7 +64,7 @@ def scale_down(
     node_group: NodeGroupOption = None,
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = InputFormat.MANIFESTS,
+    format: FormatOption = MANIFESTS,
     chosen: ConfigurationChoice = DEFAULT_CHOICE,
     delete_emptydir_data: Annotated[
         bool,

@@ -10,8 +10,9 @@ from random import Random
 from typing import TypeVar
 
 import attrs
+from kschedfw_lab import read_openb_nodes, read_openb_pods
 
-from kschedfw import KschedfwError, Node, Pod, read_openb_nodes, read_openb_pods
+from kschedfw import KschedfwError, Node, Pod
 from kschedfw_gpushare.demand import MILLI, demand_of
 from kschedfw_gpushare.fragmentation import TypicalPod, typical_pods
 

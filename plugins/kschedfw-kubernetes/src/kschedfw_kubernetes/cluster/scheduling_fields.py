@@ -32,7 +32,11 @@ _OF_AUTOSCALER: Final = frozenset(  # kschedfw-advisor reads these annotations.
     for key in ("safe-to-evict", "safe-to-evict-local-volumes", "scale-down-disabled")
 )
 
-SCHEDULING_ANNOTATIONS: Final = ANNOTATIONS | {MIGRATED_PLUGINS, _AVOIDED_PODS} | _OF_AUTOSCALER
+_OF_GPUS: Final = frozenset(  # kschedfw-gpushare reads these annotations.
+    f"alibabacloud.com/{key}" for key in ("gpu-count", "gpu-milli", "gpu-card-model")
+)
+
+SCHEDULING_ANNOTATIONS: Final = ANNOTATIONS | {MIGRATED_PLUGINS, _AVOIDED_PODS} | _OF_AUTOSCALER | _OF_GPUS
 """The annotations that commands and in-tree plugins read. Other annotations are dropped: they may contain anything."""
 
 

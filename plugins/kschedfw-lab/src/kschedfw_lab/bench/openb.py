@@ -1,7 +1,7 @@
 """The workload `openb`: a GPU cluster with the requests of real pods, from the OpenB trace or made like it.
 
 The trace is Alibaba's cluster-trace-gpu-v2023 (Weng et al., "Beware of Fragmentation", USENIX ATC '23).
-`kschedfw.simulator.openb` describes how its rows are converted. The trace isn't part of kschedfw. Without it, nodes and
+`kschedfw_lab.openb` describes how its rows are converted. The trace isn't part of kschedfw. Without it, nodes and
 pods are made:
 
 * nodes with the trace's GPU models, in their proportion, with the most frequent CPU and memory of each model;
@@ -19,13 +19,12 @@ from typing import Any
 
 import attrs
 
-from kschedfw import read_openb_nodes, read_openb_pods
 from kschedfw.api import Named, to_manifest
-from kschedfw.simulator import GPU, NAMESPACE, PODS_PER_NODE
 from kschedfw_lab.bench import shapes
 from kschedfw_lab.bench.distinct import evenly
 from kschedfw_lab.bench.shapes import Manifest
 from kschedfw_lab.bench.workload import Placement, Workload
+from kschedfw_lab.openb import GPU, NAMESPACE, PODS_PER_NODE, read_openb_nodes, read_openb_pods
 
 NAME = "openb"
 NODES_FILE = "openb_node_list_all_node.csv"

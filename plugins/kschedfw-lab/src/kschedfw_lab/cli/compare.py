@@ -11,12 +11,12 @@ import typer
 
 from kschedfw.cli import (
     DEFAULT_READING,
+    MANIFESTS,
     NO_LIVE_CLUSTER,
     AttemptTimeOption,
     ClusterArgument,
     ExitCode,
     FormatOption,
-    InputFormat,
     Live,
     NoProgressOption,
     ParallelismOption,
@@ -105,7 +105,7 @@ def compare(
     ] = None,
     pods: PodsOption = None,
     live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = InputFormat.MANIFESTS,
+    format: FormatOption = MANIFESTS,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
     start_time: StartTimeOption = None,

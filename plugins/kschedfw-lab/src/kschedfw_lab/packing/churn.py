@@ -10,8 +10,8 @@ from typing import Final
 
 from kschedfw import Pod
 from kschedfw.api import CPU, MEMORY
-from kschedfw.simulator import GPU
 from kschedfw_lab.compare import NodeAllocation, Workload, fragmentation
+from kschedfw_lab.openb import GPU
 from kschedfw_lab.packing.loss_system import LossSystem
 from kschedfw_lab.packing.policies import Policy
 from kschedfw_lab.packing.workload import LARGE, Trace, gpus_of

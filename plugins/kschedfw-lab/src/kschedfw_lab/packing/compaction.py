@@ -9,7 +9,7 @@ from typing import Final
 
 from kschedfw import Node, Pod
 from kschedfw.api import CPU, MEMORY, node_allocatable
-from kschedfw.simulator import GPU
+from kschedfw_lab.openb import GPU
 from kschedfw_lab.packing.loss_system import LossSystem
 from kschedfw_lab.packing.policies import Policy
 from kschedfw_lab.packing.workload import Trace

@@ -8,7 +8,7 @@ from typing import Final
 
 from kschedfw import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.api import CPU, MEMORY
-from kschedfw.simulator import GPU
+from kschedfw_lab.openb import GPU
 
 _FIT: Final = "NodeResourcesFit"
 _BALANCED: Final = "NodeResourcesBalancedAllocation"

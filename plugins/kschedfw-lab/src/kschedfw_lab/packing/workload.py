@@ -9,9 +9,9 @@ from typing import Final, Self
 
 import attrs
 
-from kschedfw import FrozenDict, KschedfwError, Node, Pod, read_openb_nodes, read_openb_pods
+from kschedfw import FrozenDict, KschedfwError, Node, Pod
 from kschedfw.api import ResourceRequirements
-from kschedfw.simulator import GPU
+from kschedfw_lab.openb import GPU, read_openb_nodes, read_openb_pods
 
 NODES: Final = "openb_node_list_all_node.csv"
 PODS: Final = "openb_pod_list_default.csv"

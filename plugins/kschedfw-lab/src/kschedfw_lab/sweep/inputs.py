@@ -11,13 +11,14 @@ from typing import Final
 
 import attrs
 
-from kschedfw import KschedfwError, Node, Pod, read_manifests, read_openb_nodes, read_openb_pods
+from kschedfw import KschedfwError, Node, Pod, read_manifests
 from kschedfw.api import Named, RefusedPod, counted
 from kschedfw.api.reading import open_file, shown, sources
 from kschedfw_lab.bench.openb import NODES_FILE, PODS_FILE
 from kschedfw_lab.bench.stage import Case, Objects
 from kschedfw_lab.bench.workload import Placement
 from kschedfw_lab.bench.workloads import WORKLOADS, find_workload
+from kschedfw_lab.openb import read_openb_nodes, read_openb_pods
 from kschedfw_lab.sweep.draws import is_pending
 from kschedfw_lab.sweep.errors import SweepError, inside, one_line, similar
 from kschedfw_lab.sweep.traces import (

@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from kschedfw_lab.openb import OpenbError, openb_notes, read_openb_nodes, read_openb_pods
 
 from kschedfw.api.containers import RestartPolicy
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import PodPhase
 from kschedfw.api.quantity import Quantity
-from kschedfw.simulator import OpenbError, openb_notes, read_openb_nodes, read_openb_pods
+from kschedfw.testing import Command
 
 NODES = """\
 sn,cpu_milli,memory_mib,gpu,model
@@ -184,6 +185,83 @@ class TestBadFiles:
     def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             read_openb_pods(tmp_path / "none.csv")
+
+
+class TestCommand:
+    """`--format openb` of the commands that ask about a cluster."""
+
+    def test_tables_are_simulated(self, kschedfw_command: Command, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text(NODES)
+        (tmp_path / "pods.csv").write_text(PODS)
+        result = kschedfw_command(
+            "simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv", "--json"
+        )
+        report = result.json
+        assert result.code == 0
+        assert (report["nodes"], report["pods"]["placed"], report["pods"]["unschedulable"]) == (2, 2, 1)
+        assert "1 pod with a request for a part of a GPU; each takes a whole one" in report["notes"]
+
+    def test_table_given_twice_is_refused(self, kschedfw_command: Command, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text(NODES)
+        result = kschedfw_command(
+            "simulate", "--format", "openb", tmp_path / "nodes.csv", tmp_path / "nodes.csv"
+        )
+        assert (result.code, result.err) == (2, "kschedfw: Node openb-node-0000 already exists\n")
+
+    def test_nodes_alone_leave_nothing_to_do(self, kschedfw_command: Command, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text(NODES)
+        assert kschedfw_command("simulate", "--format", "openb", tmp_path / "nodes.csv").code == 1
+
+    def test_pods_arrive_and_end_at_the_times_of_the_trace(
+        self, kschedfw_command: Command, tmp_path: Path
+    ) -> None:
+        (tmp_path / "nodes.csv").write_text(NODES)
+        (tmp_path / "pods.csv").write_text(PODS)
+        result = kschedfw_command(
+            *("simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv"),
+            *("--arrivals", "--json"),
+        )
+        arrived = {each["pod"]: each["arrivedAt"] for each in result.json["decisions"]}
+        assert arrived == {
+            "openb/openb-pod-0000": 427061,
+            "openb/openb-pod-0001": 10,
+            "openb/openb-pod-0002": 0,
+        }
+        assert result.json["replay"]["makespanSeconds"] == 427061 + 12902960 - 427070
+
+    def test_drawn_times_take_the_place_of_the_trace_s(
+        self, kschedfw_command: Command, tmp_path: Path
+    ) -> None:
+        (tmp_path / "nodes.csv").write_text(NODES)
+        (tmp_path / "pods.csv").write_text(PODS)
+        trace = ("simulate", "--format", "openb", tmp_path / "nodes.csv", "--pods", tmp_path / "pods.csv")
+        drawn = ("--arrival-rate", 1, "--mean-duration", 500, "--json")
+        idle = "all 3 pods have times of their own; --arrival-rate and --mean-duration change none"
+        own = kschedfw_command(*trace, *drawn).json
+        assert sum(note.startswith(idle) for note in own["notes"]) == 1
+        assert own["decisions"] == kschedfw_command(*trace, "--arrivals", "--json").json["decisions"]
+        report = kschedfw_command(*trace, *drawn, "--ignore-own-times").json
+        assert not any("times of their own" in note for note in report["notes"])
+        assert 0 < report["replay"]["makespanSeconds"] < 10_000
+
+    def test_file_that_is_not_there_is_refused(self, kschedfw_command: Command, tmp_path: Path) -> None:
+        result = kschedfw_command("simulate", "--format", "openb", tmp_path / "none.csv")
+        assert (result.code, result.err) == (
+            2,
+            f"kschedfw: {tmp_path / 'none.csv'}: No such file or directory\n",
+        )
+
+    def test_broken_cell_is_named(self, kschedfw_command: Command, tmp_path: Path) -> None:
+        (tmp_path / "nodes.csv").write_text(NODES.replace("64000", "x"))
+        result = kschedfw_command("simulate", "--format", "openb", tmp_path / "nodes.csv")
+        assert result.code == 2
+        assert len(result.err.splitlines()) == 1
+        assert "nodes.csv:2: column cpu_milli" in result.err
+
+    def test_directory_is_refused(self, kschedfw_command: Command, tmp_path: Path) -> None:
+        result = kschedfw_command("simulate", tmp_path, "--format", "openb")
+        assert (result.code, result.out) == (2, "")
+        assert f"{tmp_path} is a directory, expected a CSV" in result.err
 
 
 def objects_in(path: Path) -> list[Named]:

@@ -1,4 +1,4 @@
-"""Reads the OpenB trace: nodes and pods of a GPU cluster, as CSV.
+"""Reads the OpenB trace: nodes and pods of a GPU cluster, as CSV. Commands read it with `--format openb`.
 
 The trace is Alibaba's cluster-trace-gpu-v2023 (Weng et al., "Beware of Fragmentation", USENIX ATC '23). The rows
 become:
@@ -14,22 +14,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 import attrs
 
-from kschedfw.api.containers import Container, ResourceRequirements, RestartPolicy
-from kschedfw.api.defaults import default_metadata
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.files import UnreadableError, lines_of
-from kschedfw.api.frozendict import FrozenDict
-from kschedfw.api.meta import Named, ObjectMeta
-from kschedfw.api.node import Node, NodeCondition, NodeStatus
-from kschedfw.api.pod import Pod, PodSpec
-from kschedfw.api.quantity import Quantity
-from kschedfw.api.words import counted
+from kschedfw import InMemoryCluster, KschedfwError, Node, Pod
+from kschedfw.api import Named, counted, node_from_manifest, pod_from_manifest
+from kschedfw.api.reading import UnreadableError, lines_of
+from kschedfw.cli import Format, Input, UsageError
+from kschedfw.simulator import OPENB_EPOCH as EPOCH
 
 ObjectT = TypeVar("ObjectT", bound=Named)
 
@@ -53,8 +48,6 @@ GPU_MILLI = "alibabacloud.com/gpu-milli"
 GPU_MODEL = "alibabacloud.com/gpu-card-model"
 NAMESPACE = "openb"
 PODS_PER_NODE = 1001
-EPOCH = datetime(2023, 1, 1, tzinfo=UTC)
-"""The moment that stands for second 0 of the trace, whose times are relative."""
 
 # Larger amounts in MiB may exceed int64 in bytes.
 _LARGEST = (1 << 53) - 1
@@ -87,6 +80,20 @@ def openb_notes(pods: Iterable[Pod]) -> Sequence[str]:
     if models:
         notes.append(f"{counted(models, 'pod')} with GPU models to run on; no default plugin looks at that")
     return notes
+
+
+def _read_files(nodes: Sequence[Path], pods: Sequence[Path]) -> Input:
+    """Return the cluster of the tables, for commands with `--format openb`."""
+    if directories := [path for path in (*nodes, *pods) if path.is_dir()]:
+        raise UsageError(f"--format openb: {directories[0]} is a directory, expected a CSV of the trace")
+    trace = [pod for path in pods for pod in read_openb_pods(path)]
+    cluster = InMemoryCluster()
+    for obj in (*(node for path in nodes for node in read_openb_nodes(path)), *trace):
+        cluster.add(obj)
+    return Input(cluster, notes=openb_notes(trace))
+
+
+OPENB: Final = Format(_read_files)
 
 
 @attrs.frozen
@@ -165,16 +172,21 @@ def _read(what: str, path: Path, columns: Sequence[str], convert: Callable[[_Row
 def _node(row: _Row) -> Node:
     name, gpus, model = row.name("sn"), row.number("gpu"), row.cells["model"]
     labels = {"beta.kubernetes.io/os": "linux", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
-    amounts = {**_cpu_and_memory(row), "pods": _quantity(PODS_PER_NODE)}
+    amounts = {**_cpu_and_memory(row), "pods": str(PODS_PER_NODE)}
     if gpus:
         labels[GPU_MODEL] = model
-        amounts |= {GPU: _quantity(gpus), GPU_COUNT: _quantity(gpus), GPU_MILLI: _quantity(gpus * 1000)}
-    resources = FrozenDict(amounts)
-    return Node(
-        metadata=default_metadata(ObjectMeta(name=name, labels=FrozenDict(labels)), "Node", namespaced=False),
-        status=NodeStatus(
-            capacity=resources, allocatable=resources, conditions=(NodeCondition("Ready", "True"),)
-        ),
+        amounts |= {GPU: str(gpus), GPU_COUNT: str(gpus), GPU_MILLI: str(gpus * 1000)}
+    return node_from_manifest(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": labels},
+            "status": {
+                "capacity": amounts,
+                "allocatable": amounts,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
     )
 
 
@@ -190,41 +202,41 @@ def _pod(row: _Row) -> Pod:
         if row.cells[f"{event}_time"]:
             annotations[f"openb.trace/{event}-time"] = str(row.number(f"{event}_time"))
     annotations["openb.trace/pod-phase"] = row.cells["pod_phase"]
-    gpu_amount = {GPU: _quantity(gpus)} if gpus else {}
-    requests = FrozenDict({**_cpu_and_memory(row), **gpu_amount})
+    gpu_amount = {GPU: str(gpus)} if gpus else {}
+    requests = {**_cpu_and_memory(row), **gpu_amount}
     # GPUs can't be overcommitted, so their limit is their request; all limits are only for Guaranteed pods.
-    limits = requests if row.cells["qos"] == "Guaranteed" else FrozenDict(gpu_amount)
-    metadata = ObjectMeta(
-        name=row.name("name"),
-        namespace=NAMESPACE,
-        labels=FrozenDict({"openb.trace/qos": row.cells["qos"]}),
-        annotations=FrozenDict(annotations),
-        creation_timestamp=_created(row),
-    )
-    return Pod(
-        metadata=default_metadata(metadata, "Pod", namespaced=True),
-        spec=PodSpec(
-            containers=(
-                Container("main", "tensorflow:latest", resources=ResourceRequirements(requests, limits)),
-            ),
-            restart_policy=RestartPolicy.NEVER,
-        ),
+    limits = requests if row.cells["qos"] == "Guaranteed" else gpu_amount
+    return pod_from_manifest(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": row.name("name"),
+                "namespace": NAMESPACE,
+                "labels": {"openb.trace/qos": row.cells["qos"]},
+                "annotations": annotations,
+                "creationTimestamp": _created(row),
+            },
+            "spec": {
+                "containers": [
+                    {
+                        "name": "main",
+                        "image": "tensorflow:latest",
+                        "resources": {"requests": requests, "limits": limits},
+                    }
+                ],
+                "restartPolicy": "Never",
+            },
+        }
     )
 
 
-def _created(row: _Row) -> datetime:
+def _created(row: _Row) -> str:
     try:
-        return EPOCH + timedelta(seconds=row.number("creation_time"))
+        return (EPOCH + timedelta(seconds=row.number("creation_time"))).isoformat()
     except OverflowError:
         row.refuse("creation_time", "seconds since the trace's start")
 
 
-def _cpu_and_memory(row: _Row) -> dict[str, Quantity]:
-    return {
-        "cpu": Quantity.parse(f"{row.number('cpu_milli')}m"),
-        "memory": Quantity.parse(f"{row.number('memory_mib')}Mi"),
-    }
-
-
-def _quantity(count: int) -> Quantity:
-    return Quantity.parse(str(count))
+def _cpu_and_memory(row: _Row) -> dict[str, str]:
+    return {"cpu": f"{row.number('cpu_milli')}m", "memory": f"{row.number('memory_mib')}Mi"}
