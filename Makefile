@@ -8,7 +8,7 @@ DOWNSTREAM := .venv-downstream
 
 # The distributions that complete kschedfw. The others in plugins/ are policies, which .venv stays without: tests and docs
 # list what is installed.
-PARTS := plugins/kschedfw-devices plugins/kschedfw-kubernetes plugins/kschedfw-advisor plugins/kschedfw-lab plugins/kschedfw-legacy plugins/kschedfw-replay plugins/kschedfw-mcp
+PARTS := plugins/kschedfw-devices plugins/kschedfw-kubernetes plugins/kschedfw-apiserver plugins/kschedfw-advisor plugins/kschedfw-lab plugins/kschedfw-legacy plugins/kschedfw-replay plugins/kschedfw-mcp
 POLICIES := $(filter-out $(PARTS:%=%/),$(wildcard plugins/*/))
 
 SAMPLE := examples/sample-cluster/

@@ -33,7 +33,7 @@ from kschedfw.testing.waiting import PATIENCE
 REPOSITORY = Path(__file__).parent
 SHELLS = frozenset("|&;<>$`*?~")
 
-pytest_plugins = ["tests.fixtures", "kschedfw_kubernetes.testing.control_plane"]
+pytest_plugins = ["tests.fixtures", "kschedfw_apiserver.control_plane"]
 FLAGS = ELLIPSIS | NORMALIZE_WHITESPACE
 
 

@@ -27,8 +27,9 @@ from kschedfw.cli.explain_output import (
     print_explanation,
     print_group,
 )
+from kschedfw.cli.formats import MANIFESTS
 from kschedfw.cli.input_options import with_input_options
-from kschedfw.cli.inputs import DEFAULT_READING, MANIFESTS, Input, ReadingOptions, read_input, tell_notes
+from kschedfw.cli.inputs import DEFAULT_READING, Input, ReadingOptions, read_input, tell_notes
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cli.options import (
     AttemptTimeOption,

@@ -18,10 +18,10 @@ from kschedfw.api.words import counted
 from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
+from kschedfw.cli.formats import MANIFESTS
 from kschedfw.cli.input_options import with_input_options
 from kschedfw.cli.inputs import (
     DEFAULT_READING,
-    MANIFESTS,
     Input,
     ReadingOptions,
     gate_notes,

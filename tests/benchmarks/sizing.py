@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
-from kschedfw_kubernetes.testing import ApiServer
+from kschedfw_apiserver import ApiServer
 from serve.replicas import Replica
 
 from kschedfw import Node, Pod, make_node, make_pod

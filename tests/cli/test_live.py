@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from explore.processes import explored
-from kschedfw_kubernetes.testing import ApiServer
+from kschedfw_apiserver import ApiServer
 
 from kschedfw.api import parse_manifests, read_manifests
 from kschedfw.cli.app import run

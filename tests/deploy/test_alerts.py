@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import pytest
 import yaml
-from kschedfw_kubernetes.testing import ApiServer
+from kschedfw_apiserver import ApiServer
 from serve.replicas import Replica, add_nodes, add_pod
 
 from kschedfw.testing.waiting import PATIENCE

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+from kschedfw_apiserver.control_plane import ControlPlane, control_plane, needs_control_plane
 from kschedfw_kubernetes import SCHEDULER_KINDS, KubernetesCluster, connect
-from kschedfw_kubernetes.testing.control_plane import ControlPlane, control_plane, needs_control_plane
 from serve.replicas import Replica, token_of
 
 from kschedfw import Pod, __version__, load_configuration, make_node, make_pod, make_pod_group

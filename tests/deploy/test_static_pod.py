@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from kschedfw_kubernetes.testing import ApiServer
+from kschedfw_apiserver import ApiServer
 from serve.replicas import Replica, add_nodes, add_pod, is_bound, token_of
 
 from kschedfw import load_configuration

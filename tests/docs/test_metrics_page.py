@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.prometheus_metrics import PrometheusMetrics
-from kschedfw_kubernetes.testing import ApiServer
 from serve.replicas import Replica, add_nodes, add_pod, is_bound
 from serve.test_client_metrics import TABLE as REQUESTS
 from test_prometheus_metrics import TABLE

@@ -11,9 +11,9 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
+from kschedfw_apiserver import ApiServer, User
+from kschedfw_apiserver.control_plane import ControlPlane, control_plane, needs_control_plane
 from kschedfw_kubernetes import KubernetesCluster, connect
-from kschedfw_kubernetes.testing import ApiServer, User
-from kschedfw_kubernetes.testing.control_plane import ControlPlane, control_plane, needs_control_plane
 from serve.replicas import Replica, token_of
 
 from kschedfw import load_configuration

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from kschedfw_apiserver.control_plane import ControlPlane, needs_control_plane
 from kschedfw_kubernetes.cluster.resources import Resource, resources_of
-from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 
 from kschedfw.api import object_from_manifest
 from kschedfw.api.kinds import KINDS

@@ -8,9 +8,9 @@ from random import Random
 
 import attrs
 import pytest
+from kschedfw_apiserver import ApiServer
+from kschedfw_apiserver.control_plane import ControlPlane, needs_control_plane
 from kschedfw_kubernetes.cluster import SCHEDULER_KINDS, KubernetesCluster, connect
-from kschedfw_kubernetes.testing import ApiServer
-from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import Cluster, InMemoryCluster, WatchEvent

@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import attrs
+from kschedfw_apiserver import ApiServer, Faults
 from kschedfw_kubernetes.cluster import KubernetesCluster, connect
-from kschedfw_kubernetes.testing import ApiServer, Faults
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.meta import Named, ObjectMeta

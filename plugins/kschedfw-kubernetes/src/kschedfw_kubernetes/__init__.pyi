@@ -1,6 +1,7 @@
-from .cluster.claim_book import ClaimBook as ClaimBook
-from .cluster.claim_book import ClaimConflictError as ClaimConflictError
-from .cluster.claiming_cluster import ClaimingCluster as ClaimingCluster
+from .claims.claim_book import ClaimBook as ClaimBook
+from .claims.claim_book import ClaimConflictError as ClaimConflictError
+from .claims.claiming_cluster import ClaimingCluster as ClaimingCluster
+from .claims.node_records import NodeRecords as NodeRecords
 from .cluster.client import Client as Client
 from .cluster.client import connect as connect
 from .cluster.cluster import KubernetesCluster as KubernetesCluster
@@ -14,7 +15,6 @@ from .cluster.errors import KubernetesError as KubernetesError
 from .cluster.errors import NotSyncedError as NotSyncedError
 from .cluster.errors import UnavailableError as UnavailableError
 from .cluster.leader_election import LeaderElector as LeaderElector
-from .cluster.node_records import NodeRecords as NodeRecords
 from .cluster.reading import READ_KINDS as READ_KINDS
 from .cluster.reading import LiveCluster as LiveCluster
 from .cluster.reading import read_cluster as read_cluster

@@ -26,9 +26,9 @@ from typing import Any, Final
 import attrs
 import httpx2
 import msgspec
+from kschedfw_apiserver import ApiServer
+from kschedfw_apiserver.control_plane import VARIABLE, assets, control_plane
 from kschedfw_kubernetes.cluster import Client, connect
-from kschedfw_kubernetes.testing import ApiServer
-from kschedfw_kubernetes.testing.control_plane import VARIABLE, assets, control_plane
 from serve.replicas import free_port
 
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/namespaces/default/pods"

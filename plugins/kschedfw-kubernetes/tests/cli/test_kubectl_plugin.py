@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cli.kubectl import with_current_context
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.api.builders import make_node, make_pod
 from kschedfw.testing.waiting import PATIENCE

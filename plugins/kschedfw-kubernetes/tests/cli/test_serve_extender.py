@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from extender_server.processes import COMMAND, served
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.extender_server import ExtenderApp
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.api import how_to_install
 from kschedfw.cli.app import run

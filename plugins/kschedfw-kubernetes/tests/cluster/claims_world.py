@@ -11,8 +11,8 @@ from itertools import permutations
 from random import Random
 
 import attrs
-from kschedfw_kubernetes.cluster.claim_book import ClaimBook, ClaimConflictError
-from kschedfw_kubernetes.cluster.node_record import NodeRecord, PodClaim
+from kschedfw_kubernetes.claims.claim_book import ClaimBook, ClaimConflictError
+from kschedfw_kubernetes.claims.node_record import NodeRecord, PodClaim
 
 from kschedfw.testing.exploration import explore
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cluster import Client, KubernetesCluster, connect
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.testing.waiting import PATIENCE
 

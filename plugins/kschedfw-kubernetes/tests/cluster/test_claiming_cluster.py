@@ -8,16 +8,10 @@ from contextlib import ExitStack
 
 import attrs
 import pytest
-from kschedfw_kubernetes.cluster import (
-    ClaimBook,
-    ClaimConflictError,
-    ClaimingCluster,
-    Client,
-    KubernetesCluster,
-    NodeRecords,
-)
-from kschedfw_kubernetes.cluster.claim_book import Reason
-from kschedfw_kubernetes.cluster.node_record import (
+from kschedfw_apiserver import ApiServer
+from kschedfw_kubernetes import ClaimBook, ClaimConflictError, ClaimingCluster, NodeRecords
+from kschedfw_kubernetes.claims.claim_book import Reason
+from kschedfw_kubernetes.claims.node_record import (
     CLAIMS,
     LEASES,
     NodeRecord,
@@ -27,7 +21,7 @@ from kschedfw_kubernetes.cluster.node_record import (
     read_record,
     write_record,
 )
-from kschedfw_kubernetes.testing import ApiServer
+from kschedfw_kubernetes.cluster import Client, KubernetesCluster
 
 from kschedfw import Pod, make_node, make_pod
 from kschedfw.cluster import WatchEvent
@@ -185,7 +179,7 @@ class TestCommit:
         one.records.write("a", record, "")
         eventually(lambda: bool(one.cluster._book.version("a")))
         with monkeypatch.context() as patched:
-            patched.setattr("kschedfw_kubernetes.cluster.claim_commits.PATIENCE", 0.05)
+            patched.setattr("kschedfw_kubernetes.claims.claim_commits.PATIENCE", 0.05)
             with pytest.raises(ClaimConflictError, match=reason):
                 one.bind("p0", "a")
         assert one.cluster.figures.conflicts[reason] == 1
@@ -275,7 +269,7 @@ class TestClaimsOfOthers:
         eventually(lambda: one.sees("p0", "a"))
         one.cluster.sweep()
         assert one.sees("p0", "a")  # it hasn't stood for long
-        monkeypatch.setattr("kschedfw_kubernetes.cluster.claim_book.EXPIRY", 0.0)
+        monkeypatch.setattr("kschedfw_kubernetes.claims.claim_book.EXPIRY", 0.0)
         one.cluster.sweep()
         assert one.sees("p0", "")
         kinds = [event.type.value for event in one.told if event.object.name == "p0"]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cluster import Client, FencedError, UnavailableError
 from kschedfw_kubernetes.cluster.client import PAGE
 from kschedfw_kubernetes.cluster.credentials import Identity
@@ -14,7 +15,6 @@ from kschedfw_kubernetes.cluster.errors import ApiError, MissingObjectError, Nam
 from kschedfw_kubernetes.cluster.rate_limit import TokenBucket
 from kschedfw_kubernetes.cluster.stopping import StopSignal
 from kschedfw_kubernetes.http.connections import Connection
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.api import pod_from_manifest
 from kschedfw.testing.clock import FakeClock

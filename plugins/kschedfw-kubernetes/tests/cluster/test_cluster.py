@@ -13,8 +13,8 @@ import attrs
 import pytest
 from cluster.hasty_clock import HastyClock
 from cluster.raw_server import reply, serving
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cluster import Client, KubernetesCluster, NotSyncedError, connect
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw import CustomKind, CustomResource
 from kschedfw.api import node_from_manifest, pod_from_manifest

@@ -10,9 +10,9 @@ import pytest
 from cluster.raw_server import serving
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cluster import Client, connect
 from kschedfw_kubernetes.cluster.events import EventRecorder
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw import make_pod
 from kschedfw.api import pod_from_manifest

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cluster import Client, FencedError, LeaderElector
 from kschedfw_kubernetes.cluster.leader_election import LeaderElectionConfigError
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.framework.clock import SystemClock
 from kschedfw.testing.waiting import PATIENCE, eventually

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver import ApiServer, User
 from kschedfw_kubernetes.cluster import Client, connect
 from kschedfw_kubernetes.cluster.reading import MissingRightsError, read_cluster
-from kschedfw_kubernetes.testing import ApiServer, User
 
 from kschedfw import CustomKind, InMemoryCluster, make_node, make_pod, make_pod_group
 from kschedfw.api import PodGroup, ReplicaSet, parse_manifests

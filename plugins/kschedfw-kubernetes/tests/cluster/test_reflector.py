@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from cluster.raw_server import reply, serving
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cluster import Client, KubernetesCluster, connect
 from kschedfw_kubernetes.cluster.reflector import Changes, Reflector
 from kschedfw_kubernetes.cluster.transport import DEFAULT_TRANSPORT_LIMITS, TransportLimits
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw import make_node
 from kschedfw.api.node import Node

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
 import pytest
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cluster import KubernetesCluster
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw import Pod, Scheduler, make_node
 from kschedfw.api import object_from_manifest

@@ -8,9 +8,9 @@ from random import Random
 
 import attrs
 import pytest
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cluster import Client, KubernetesCluster, UnavailableError
 from kschedfw_kubernetes.cluster.client import STRATEGIC_MERGE_PATCH
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.api import node_from_manifest, object_from_manifest, pod_from_manifest
 from kschedfw.api.frozendict import FrozenDict

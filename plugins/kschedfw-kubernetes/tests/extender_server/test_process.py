@@ -11,8 +11,8 @@ import trustme
 import yaml
 from extender_server.processes import served
 from http_extender.servers import Answer, refused_url, scripted
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.http_extender import HTTPExtender
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw import Parts, make_node, make_pod
 from kschedfw.api.manifests import to_manifest

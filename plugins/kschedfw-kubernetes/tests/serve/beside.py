@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pytest
-from kschedfw_kubernetes.testing.control_plane import ControlPlane, assets
+from kschedfw_apiserver.control_plane import ControlPlane, assets
 from serve.replicas import Replica
 
 _GATES: Final = ",".join(

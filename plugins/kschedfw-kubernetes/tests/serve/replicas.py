@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import attrs
-from kschedfw_kubernetes.testing import ApiServer, User
-from kschedfw_kubernetes.testing.control_plane import ControlPlane
+from kschedfw_apiserver import ApiServer, User
+from kschedfw_apiserver.control_plane import ControlPlane
 
 from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.pod import Pod

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import trustme
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cluster import ApiError, Client, CredentialsError, UnavailableError, connect
 from kschedfw_kubernetes.cluster.kubeconfig import ClusterSection, ConnectionConfig, ExecPlugin, UserSection
 from kschedfw_kubernetes.cluster.request_metrics import PluginCall
 from kschedfw_kubernetes.prometheus_metrics import Registry
 from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
-from kschedfw_kubernetes.testing import ApiServer
 
 from kschedfw.testing import FakeClock
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 import trustme
-from kschedfw_kubernetes.testing import ApiServer
+from kschedfw_apiserver import ApiServer
 from serve.replicas import Replica, add_nodes, add_pod, is_bound
 
 from kschedfw.config import FeatureGates

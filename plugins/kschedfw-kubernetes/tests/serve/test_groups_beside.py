@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from kschedfw_kubernetes.testing.control_plane import control_plane
+from kschedfw_apiserver.control_plane import control_plane
 from serve.beside import (
     PODGROUPS,
     PODS,

@@ -9,8 +9,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.serve.hook_watch import HookWatch
-from kschedfw_kubernetes.testing import ApiServer
 from serve.replicas import Replica, add_nodes, add_pod, configuration
 
 from kschedfw import (

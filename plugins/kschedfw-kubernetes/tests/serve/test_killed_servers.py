@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver.control_plane import ControlPlane, control_plane, needs_control_plane
 from kschedfw_kubernetes.cluster import KubernetesCluster, connect
-from kschedfw_kubernetes.testing.control_plane import ControlPlane, control_plane, needs_control_plane
 from serve.replicas import Replica
 
 from kschedfw.api.builders import make_node, make_pod

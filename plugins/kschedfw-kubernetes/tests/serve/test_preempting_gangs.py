@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx2
 import pytest
-from kschedfw_kubernetes.testing.control_plane import control_plane
+from kschedfw_apiserver.control_plane import control_plane
 from serve.beside import (
     PODGROUPS,
     PODS,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kschedfw_kubernetes.testing import ApiServer
+from kschedfw_apiserver import ApiServer
 from serve.replicas import (
     SHORT_LEASES,
     Replica,

@@ -13,11 +13,11 @@ from typing import Any
 
 import attrs
 import pytest
+from kschedfw_apiserver import ApiServer, User
+from kschedfw_apiserver.control_plane import ControlPlane, needs_control_plane
 from kschedfw_kubernetes.cluster import Client, connect
 from kschedfw_kubernetes.cluster.decoding import read_json
 from kschedfw_kubernetes.cluster.resources import resources_of
-from kschedfw_kubernetes.testing import ApiServer, User
-from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 from serve.replicas import Replica
 
 from kschedfw.api.meta import Named

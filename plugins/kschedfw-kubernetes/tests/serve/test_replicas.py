@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kschedfw_kubernetes.testing import ApiServer, AuditEvent
+from kschedfw_apiserver import ApiServer, AuditEvent
 from serve.replicas import (
     SHORT_LEASES,
     Replica,

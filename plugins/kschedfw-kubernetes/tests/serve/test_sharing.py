@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kschedfw_kubernetes.serve.sharing import Share, ShareError
-from kschedfw_kubernetes.testing import ApiServer
+from kschedfw_apiserver import ApiServer
+from kschedfw_kubernetes.claims.sharing import Share, ShareError
 from serve.replicas import Replica, configuration
 
 from kschedfw import Pod, make_node, make_pod

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import attrs
 from benchmarks.churn import Churn
-from kschedfw_kubernetes.testing.control_plane import VARIABLE, ControlPlane, control_plane
+from kschedfw_apiserver.control_plane import VARIABLE, ControlPlane, control_plane
 
 _NODES, _MEAN_LIFE = 50, 25.0
 _CONTROLLERS = (

@@ -16,8 +16,8 @@ from pathlib import Path
 from random import Random
 
 import attrs
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes import KubernetesCluster, connect
-from kschedfw_kubernetes.testing import ApiServer
 from kschedfw_replay import RecordingWriter, open_recording
 from kschedfw_replay.recording.recorder import RECORDED_KINDS, Fields, Recorder
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kschedfw_apiserver import ApiServer, User
+from kschedfw_apiserver.control_plane import ControlPlane, needs_control_plane
 from kschedfw_kubernetes import connect
-from kschedfw_kubernetes.testing import ApiServer, User
-from kschedfw_kubernetes.testing.control_plane import ControlPlane, needs_control_plane
 from kschedfw_replay import Change, Gap, RecordingError, State, open_recording
 from recording.clusters import new_pod, with_a_node
 from recording.histories import folded

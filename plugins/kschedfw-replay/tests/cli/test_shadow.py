@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx2
 import pytest
+from kschedfw_apiserver import ApiServer, User
 from kschedfw_kubernetes import connect
-from kschedfw_kubernetes.testing import ApiServer, User
 from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison, Recorded
 from kschedfw_replay.shadow.output import summary
 from kschedfw_replay.shadow.tally import Tally

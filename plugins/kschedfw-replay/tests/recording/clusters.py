@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import attrs
-from kschedfw_kubernetes.testing import ApiServer
+from kschedfw_apiserver import ApiServer
 from kschedfw_replay.recording.lines import Key, key_of
 from kschedfw_replay.recording.recorder import RECORDED_KINDS, Fields
 

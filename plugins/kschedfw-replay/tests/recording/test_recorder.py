@@ -13,8 +13,8 @@ import pytest
 from holding import held
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes import KubernetesCluster, NotSyncedError, connect
-from kschedfw_kubernetes.testing import ApiServer
 from kschedfw_replay import Change, ChangeType, Gap, Record, RecordingWriter, State, open_recording
 from kschedfw_replay.recording.lines import Key, key_of
 from kschedfw_replay.recording.recorder import RECORDED_KINDS, Fields, Recorder

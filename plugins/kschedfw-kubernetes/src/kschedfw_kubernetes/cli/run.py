@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kschedfw_kubernetes.cluster import Client
     from kschedfw_kubernetes.serve.access import Access
     from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
+    from kschedfw_kubernetes.serve.shared_cluster import Sharing
 
 
 _REVIEW_QPS, _REVIEW_BURST = 200.0, 400
@@ -80,6 +81,17 @@ def _verbosity(text: str | int) -> int:
     if not given.isdecimal():
         raise typer.BadParameter(f"{given!r} is no number such as 2")
     return int(given)
+
+
+def _sharing(namespace: str | None, share: str | None) -> Sharing:
+    """Return the way in which active schedulers share a cluster, by claims."""
+    # Few schedulers share a cluster: all others start without this package.
+    from kschedfw_kubernetes.claims.sharing import Claims, Share, ShareError
+
+    try:
+        return Claims(namespace or "kube-system", Share.parse(share or "0/1"))
+    except ShareError as error:
+        raise UsageError(f"--shared-state-share: {error}") from None
 
 
 def _boolean(flag: str, text: str) -> bool:
@@ -342,7 +354,6 @@ def run(
         from kschedfw_kubernetes.serve.logs import LoggingFormat, ModuleVerbosity, set_up_logging
         from kschedfw_kubernetes.serve.process import SchedulerProcess, ServingOptions
         from kschedfw_kubernetes.serve.recorders import made_recorders
-        from kschedfw_kubernetes.serve.sharing import Share, ShareError, Sharing
     except ModuleNotFoundError:
         needs = f"run needs the extra run: {how_to_install('kschedfw-kubernetes', 'run')}"
         raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
@@ -381,11 +392,7 @@ def run(
     has_profiles = _boolean("--profiling", profiling)
     # After all other flags have been checked, so that bad usage is one line and not a log.
     set_up_logging(v, LoggingFormat(logging_format), modules=modules)
-    try:
-        share = Share.parse(shared_state_share or "0/1")
-    except ShareError as error:
-        raise UsageError(f"--shared-state-share: {error}") from None
-    sharing = Sharing(shared_state_namespace or "kube-system", share) if shared_state else None
+    sharing = _sharing(shared_state_namespace, shared_state_share) if shared_state else None
     requests = RestClientMetrics(SystemClock())
     client = _client(configuration, master, requests)
     options = ServingOptions(

@@ -1,6 +1,3 @@
-from .claim_book import ClaimBook as ClaimBook
-from .claim_book import ClaimConflictError as ClaimConflictError
-from .claiming_cluster import ClaimingCluster as ClaimingCluster
 from .client import Client as Client
 from .client import connect as connect
 from .cluster import KubernetesCluster as KubernetesCluster
@@ -14,6 +11,5 @@ from .errors import KubernetesError as KubernetesError
 from .errors import NotSyncedError as NotSyncedError
 from .errors import UnavailableError as UnavailableError
 from .leader_election import LeaderElector as LeaderElector
-from .node_records import NodeRecords as NodeRecords
 from .reflector import KindStatus as KindStatus
 from .resources import SCHEDULER_KINDS as SCHEDULER_KINDS

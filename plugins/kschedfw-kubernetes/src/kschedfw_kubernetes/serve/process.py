@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from random import Random
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
@@ -43,11 +43,8 @@ from kschedfw_kubernetes.serve.hook_watch import HookWatch
 from kschedfw_kubernetes.serve.recorders import all_of
 from kschedfw_kubernetes.serve.report import Report
 from kschedfw_kubernetes.serve.server import EndpointServer
-from kschedfw_kubernetes.serve.sharing import Sharing
+from kschedfw_kubernetes.serve.shared_cluster import SharedCluster, Sharing
 from kschedfw_kubernetes.serve.slow_attempts import TracingMetrics
-
-if TYPE_CHECKING:
-    from kschedfw_kubernetes.cluster import ClaimingCluster
 
 _log = logging.getLogger(__name__)
 
@@ -136,10 +133,10 @@ class SchedulerProcess:
         self._metrics.registry.register(requests)
         self._bindings = BindingThreads(self._clock)
         written: Cluster = DryRunCluster(self._cluster) if options.dry_run else self._cluster
-        self._claiming: ClaimingCluster | None = None
+        self._shared: SharedCluster | None = None
         if options.sharing is not None and not options.dry_run:
             profiles = profiles_of(self._configuration)
-            written = self._claiming = options.sharing.claiming(self._cluster, client, _identity(), profiles)
+            written = self._shared = options.sharing.shared(self._cluster, client, _identity(), profiles)
         self._hook_watch: HookWatch | None = None
         if configuration.hook_timeout:
             self._hook_watch = HookWatch(
@@ -164,7 +161,7 @@ class SchedulerProcess:
             self._metrics,
             self._clock,
             loop_seconds=options.loop_seconds,
-            claiming=self._claiming,
+            shared=self._shared,
             flags=options.flags,
             profiling=options.profiling,
             disabled=options.disabled_metrics,
@@ -253,9 +250,9 @@ class SchedulerProcess:
         gc.freeze()
         while not self._is_synced():
             pass
-        if self._claiming is not None:
-            self._claiming.start()
-            while not self._stopping and not self._claiming.wait_for_sync(_SYNC_POLL):
+        if self._shared is not None:
+            self._shared.start()
+            while not self._stopping and not self._shared.wait_for_sync(_SYNC_POLL):
                 pass
         if not self._stopping:
             self._report.synced = True
@@ -347,11 +344,9 @@ class SchedulerProcess:
             self._scheduler.close()
         elif not self._scheduled.wait(BINDING_SECONDS):
             _log.warning("binding cycles are still at work after %g s; they are left alone", BINDING_SECONDS)
-        if self._claiming is not None:
-            from kschedfw_kubernetes.serve.claim_metrics import in_words
-
-            self._claiming.close()
-            _log.info(Structured("Claims", **in_words(self._claiming)))
+        if self._shared is not None:
+            self._shared.close()
+            _log.info(Structured("Claims", **self._shared.counts()))
         self._cluster.close(EVENT_SECONDS)
         if self._elector is not None:
             # After the last write. Then another process may lead, and the alarm is no longer needed.

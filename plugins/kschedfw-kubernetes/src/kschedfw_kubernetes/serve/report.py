@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client import Counter, Gauge, Metric, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -19,12 +19,10 @@ from kschedfw_kubernetes.serve.build_info import BuildInfo
 from kschedfw_kubernetes.serve.endpoints import Content, Page, as_json, text
 from kschedfw_kubernetes.serve.health import PING, Check, HealthEndpoint
 from kschedfw_kubernetes.serve.profiling import Profiling
+from kschedfw_kubernetes.serve.shared_cluster import SharedCluster
 from kschedfw_kubernetes.serve.slow_attempts import TracingMetrics
 from kschedfw_kubernetes.serve.zpages import Status, flagz, statusz
 from kschedfw_kubernetes.web.asgi import Response
-
-if TYPE_CHECKING:
-    from kschedfw_kubernetes.cluster import ClaimingCluster
 
 LOOP_SECONDS: Final = 20.0
 """Seconds without progress after which a scheduling loop counts as hanging, in addition to the extenders' timeouts."""
@@ -54,7 +52,7 @@ class Report:
         clock: Clock,
         *,
         loop_seconds: float | None = None,
-        claiming: ClaimingCluster | None = None,
+        shared: SharedCluster | None = None,
         flags: Mapping[str, str] = EMPTY,
         profiling: bool = False,
         disabled: Collection[str] = (),
@@ -76,10 +74,8 @@ class Report:
         self._profiling = Profiling(clock, lambda: self.stopping) if profiling else None
         self._checks = HealthMetrics(self._started, disabled)
         self._add_metrics(disabled)
-        if claiming is not None:
-            from kschedfw_kubernetes.serve.claim_metrics import ClaimMetrics  # few share a cluster
-
-            metrics.registry.register(ClaimMetrics(claiming))
+        if shared is not None:
+            metrics.registry.register(shared.collector())
 
     def begin_scheduling(self) -> None:
         self._scheduling_since = self._clock.monotonic()
