@@ -64,13 +64,13 @@ Of v1.37 these aren't here:
 | where | what |
 | --- | --- |
 | batching | scores are computed again for pods that reuse a search (kubernetes/kubernetes#140289) |
-| queue | a group is one entity: members left over by a success come back at once; a hint of any member wakes all |
+| queue | a group is one entity: a gated member holds all back, and a new member waits while its group backs off |
 | preemption | nodes' `podPreemptionPolicy`, for pods that are resized (InPlacePodVerticalScalingSchedulerPreemption) |
 | placements | only a percentage of the placements is tried; groups of groups |
 | configuration | `podGroupPostFilter`: DefaultPreemption preempts for groups wherever it is enabled at postFilter |
 | devices | All devices with shared counters, fractions in ranges of capacities, DeviceTaintRules |
 | what is written | events of assigned, unscheduled and target pods apart, several conditions in one patch |
-| metrics | `scheduler_pending_entities`, `scheduler_podgroup_schedule_attempts_total` |
+| metrics | `scheduler_queued_entities` and `scheduler_queue_incoming_entities_total`, which count groups as one |
 """
 
 
@@ -110,7 +110,8 @@ def _state(state: GateState | None) -> str:
 def _settable(gate: FeatureGate) -> str:
     if gate.only is None:
         return "yes"
-    return f"no, always {'on' if gate.only else 'off'}"
+    lacks = f": {gate.lacks}" if gate.lacks else ""
+    return f"no, always {'on' if gate.only else 'off'}{lacks}"
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ class Attempt:
 
     `started` is on the clock's monotonic scale, in seconds. `assumed` is the pod with the chosen node, once a
     node is chosen. Once `is_binding` is set, the binding cycle ends the attempt; once `is_bound` is set,
-    nothing is undone any more. Without `may_preempt`, post_filter plugins don't run.
+    nothing is undone any more. Without `may_preempt`, post_filter plugins don't run. If the attempt fails with
+    `keeps_turn`, the pod is tried again at once, in its old turn.
     """
 
     info: QueuedPodInfo
@@ -44,6 +45,7 @@ class Attempt:
     assumed: Pod | None = None
     is_binding: bool = False
     may_preempt: bool = True
+    keeps_turn: bool = False
     is_bound: bool = False
 
     @property

@@ -98,7 +98,7 @@ class FailureHandler:
         info.update(present)
         # Raised if the pod was deleted and created again in the meantime.
         with suppress(PodAlreadyQueuedError):
-            self._queue.add_unschedulable_if_not_present(info)
+            self._queue.add_unschedulable_if_not_present(info, keeps_turn=attempt.keeps_turn)
 
     def _nominate(self, info: PodInfo, nomination: PostFilterResult | None) -> None:
         if nomination is None or nomination.mode is NominatingMode.NOOP:

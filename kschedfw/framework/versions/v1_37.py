@@ -84,7 +84,16 @@ GROUP_BACKOFF: Final = Rule(
     "the queue",
     "members back off for at most podMaxBackoffSeconds",
     "the longest backoff of a group is that times the square root of the number of its pending members",
-    "kubernetes/kubernetes pkg/scheduler/backend/queue/backoff_queue.go",
+    "kubernetes/kubernetes pkg/scheduler/backend/queue/backoff_queue.go, calculateBackoffDuration",
+)
+
+GROUP_LEFTOVERS: Final = Rule(
+    "PodGroupLeftovers",
+    "1.37",
+    "the queue",
+    "members that get no node while their group is scheduled back off like other refused pods",
+    "they come back at once, in their old turn",
+    "KEP-4671; kubernetes/kubernetes pkg/scheduler/schedule_one_podgroup.go, AddAttemptedPodGroupIfNeeded",
 )
 
 IMAGE_VOLUMES: Final = Rule(
@@ -126,5 +135,6 @@ RULES: Final = (
     GROUP_PREEMPTION_POLICIES,
     GROUP_CONDITION,
     GROUP_BACKOFF,
+    GROUP_LEFTOVERS,
 )
 """The rules of v1.37."""

@@ -32,6 +32,7 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code, Status
 from kschedfw.framework.versions.v1_37 import (
     GROUP_CONDITION,
+    GROUP_LEFTOVERS,
     GROUP_POST_FILTER,
     GROUP_PREEMPTION_POLICIES,
     GROUP_PRIORITIES,
@@ -267,6 +268,8 @@ class GroupCycle:
                 continue
             # The member goes back to the queue; the next member that waits activates it again.
             call.is_done = False
+            keeps_turn = status.is_success and self._parts.feature_gates.follows(GROUP_LEFTOVERS)
+            (attempt if member is None else member.attempt).keeps_turn = keeps_turn
             if member is None:
                 refusal = MemberRefusal(status)
                 self._cycle.fail(attempt, status, _wait_for(preemption, attempt.pod) or CLEAR_NOMINATION)

@@ -44,7 +44,7 @@ class IdleQueue(SchedulingQueue):
             self._begin_flight(info)
             return info
 
-    def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> None:
+    def add_unschedulable_if_not_present(self, info: QueuedPodInfo, *, keeps_turn: bool = False) -> None:  # noqa: ARG002  # nothing waits
         self.done(info.pod.uid)
 
     def move_all_to_active_or_backoff(

@@ -157,8 +157,10 @@ class SchedulingQueue(BlockingQueue):
         with self._changing:
             self._delete(pod)
 
-    def add_unschedulable_if_not_present(self, info: QueuedPodInfo) -> None:
+    def add_unschedulable_if_not_present(self, info: QueuedPodInfo, *, keeps_turn: bool = False) -> None:
         """Take back a pod whose attempt failed, with the plugins that rejected it, and end its flight.
+
+        With `keeps_turn` it is tried again at once, as if it had not been: in its old turn, and without a backoff.
 
         Without such plugins the attempt ended with an error, and the pod is tried again after backoff.
         Otherwise it is tried again if an event during its flight may help; else it is unschedulable.
@@ -174,6 +176,9 @@ class SchedulingQueue(BlockingQueue):
             if (place := self._sub_queues.place(uid)) is not None:
                 raise PodAlreadyQueuedError(info.pod, place)
             if flight is not None and flight.deleted:
+                return
+            if keeps_turn:
+                self._sub_queues.requeue(info, Requeue.IMMEDIATELY, SCHEDULE_ATTEMPT_FAILURE)
                 return
             # Two counts, since their backoffs differ: that of errors protects what fails, and a refusal shows that it
             # works again.

@@ -36,6 +36,7 @@ from kschedfw.plugins.gang_scheduling import GangScheduling
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.queue.backoff import BackoffPolicy
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing import FrameworkHarness
 from kschedfw.testing.clock import FakeClock
@@ -645,6 +646,31 @@ class TestFirstViolatedBudget:
             return made.violations([[pod] for pod in pods])
 
         assert answers(violations) == ([1, 1], [1, 0])
+
+
+class TestGroupLeftovers:
+    """KEP-4671: members without a node in a cycle that succeeds come back in their old turn."""
+
+    @pytest.mark.parametrize(("version", "place"), [("1.36", Place.BACKOFF), ("1.37", Place.ACTIVE)])
+    def test_members_left_over_by_a_success_are_active_at_once(self, version: str, place: Place) -> None:
+        room = gang(cpu=2)
+        clock = FakeClock(1000.0)
+        scheduler = Scheduler(room, feature_gates=grouping(version), clock=clock)
+        clock.advance(1.5)
+        scheduler.schedule_one()
+        (left,) = [pod for pod in room.list(Pod) if not pod.node_name]
+        assert scheduler.queue.place(left.uid) is place
+        info = scheduler.queue.get(left.uid)
+        assert info is not None
+        assert (info.timestamp, info.unschedulable_count) == ((1001.5, 1), (1000.0, 0))[version == "1.37"]
+
+    def test_they_back_off_once_none_of_them_gets_a_node(self) -> None:
+        room = gang(cpu=2)
+        scheduler = Scheduler(room, feature_gates=grouping("1.37"), clock=FakeClock())
+        scheduler.schedule_one()
+        scheduler.schedule_one()
+        (left,) = [pod for pod in room.list(Pod) if not pod.node_name]
+        assert scheduler.queue.place(left.uid) is Place.BACKOFF
 
 
 class TestGroupBackoff:
