@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
@@ -62,6 +63,13 @@ class Kept:
     filter_fails: bool = False
     """True if an answer of the filter can't be kept: a failure, or a refusal that ends at a time."""
     score_fails: bool = False
+    reads_nodes: bool = attrs.field(init=False)
+    """True if answers depend on node objects alone, by what is known when they are first kept."""
+    is_by_value: bool = attrs.field(init=False)
+    """True for a learned step that reads pods on nodes: its forms know the answers by the values of nodes.
+
+    To look these up for all nodes is faster than to find out which rows have changed.
+    """
     _version: object = None
     _is_followed: bool | None = None
     """True if what pre_filter and pre_score of a learned step answer is known, which always holds; None before."""
@@ -74,6 +82,15 @@ class Kept:
         skips = HookStep(skipped=frozenset((step.name,)))
         return cls(step, codes, parallelizer, skips, skips if step.pre_score else None, is_idle=True)
 
+    # Set once, since plans ask for every pod. When more is learned of what a hook reads, plans are made anew.
+    @reads_nodes.default
+    def _reads_nodes(self) -> bool:
+        return self.step.reads_nodes
+
+    @is_by_value.default
+    def _is_by_value(self) -> bool:
+        return not self.reads_nodes and self.step.is_learned
+
     @property
     def keeps_scores(self) -> bool:
         """True if raw scores are kept here."""
@@ -83,14 +100,6 @@ class Kept:
     def keeps_refusals(self) -> bool:
         """True if the filter's answers are kept here."""
         return not (self.filter_fails or self.is_by_value)
-
-    @property
-    def is_by_value(self) -> bool:
-        """True for a learned step that reads pods on nodes: its forms know the answers by the values of nodes.
-
-        To look these up for all nodes is faster than to find out which rows have changed.
-        """
-        return self.step.is_learned and not self.step.reads_nodes
 
     def prepare(self, pod: Pod, nodes: Sequence[NodeInfo], version: object) -> None:
         """Call pre_filter and pre_score if the node objects have changed, where their answers hold for all pods."""
@@ -105,7 +114,7 @@ class Kept:
         self.filter_fails = self.score_fails = False
         # pre_filter and pre_score see all nodes. Their results are kept only where the plugin reads node objects alone,
         # which `version` follows.
-        if self.step.reads_nodes:
+        if self.reads_nodes:
             self.pre_filter = self._prepared(self.step.pre_filter, pod, nodes)
             self.pre_score = self._prepared(self.step.pre_score, pod, nodes)
 

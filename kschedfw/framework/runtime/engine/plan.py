@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, TypeVar, cast
 
@@ -83,8 +83,8 @@ class Plan:
     """The plugin that scores the balance of resources, if the pass computes it; empty if none does."""
     told: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     """The plugins whose pre_filter, and whose pre_score, isn't called, though they have one."""
-    refusing: frozenset[str] = frozenset()
-    """The filters in the base that refuse any node."""
+    filters_refusing: Sequence[Step] = ()
+    """The filters that may refuse a node now: all but those in the base that refuse none."""
     _counters: dict[tuple[str, frozenset[str]], Callable[[int], None]] = attrs.field(factory=dict)
     _base: Base | None = None
     _version: object = None
@@ -113,7 +113,7 @@ class Plan:
             return step.reads_nodes
         # Of a pure hook that holds for the pods whose answers are noted.
         known = self.kept.get(step.name)
-        return known is not None and step.reads_nodes and not known.filter_fails
+        return known is not None and known.reads_nodes and not known.filter_fails
 
     def is_local(self, skipped: frozenset[str], pod_followers: frozenset[str]) -> bool:
         """Return whether every filter's answer follows from requests, signatures and single nodes alone.
@@ -170,7 +170,7 @@ class Plan:
                 own.take(kept.pre_score.written)
         for step in self.filters:
             known = self.kept.get(step.name)
-            if known is None or not step.reads_nodes or _skips(known.pre_filter) or known.filter_fails:
+            if known is None or not known.reads_nodes or _skips(known.pre_filter) or known.filter_fails:
                 continue
             try:
                 codes = known.refusals(state, pod, table)
@@ -184,14 +184,13 @@ class Plan:
             if step.name in self.computed or (known is not None and _skips(known.pre_score)):
                 continue
             its = None
-            if known is not None and known.keeps_scores and step.reads_nodes:
+            if known is not None and known.keeps_scores and known.reads_nodes:
                 its = _score_in_base(known, own, pod, table)
             if its is None:
                 added.append((step, known if known is not None and known.keeps_scores else None))
             else:
                 scores = scores + its
-        self._divide(added)
-        self.refusing = frozenset(refusing)
+        self._divide(added, refusing)
         array = scores if isinstance(scores, np.ndarray) else _filled(len(table), scores)
         if refused is not None:
             array = np.where(refused, REFUSED, array)
@@ -204,9 +203,13 @@ class Plan:
         )
         return Base(array, weights, any(step.name in self.computed for step in self.filters))
 
-    def _divide(self, added: Sequence[tuple[Step, Kept | None]]) -> None:
-        """Tell asked steps from others, which depends on whose answers can be kept now."""
+    def _divide(self, added: Sequence[tuple[Step, Kept | None]], refusing: Collection[str]) -> None:
+        """Tell asked steps from others, which depends on whose answers can be kept now.
+
+        `refusing` are the filters in the base that refuse any node.
+        """
         asked: list[Step] = []
+        may_refuse: list[Step] = []
         following: list[Kept] = []
         last: list[str] = []
         for step in self.filters:
@@ -218,10 +221,15 @@ class Plan:
                 last.append(step.name)
             elif not _skips(known.pre_filter):
                 last.clear()
-                if not step.reads_nodes:
+                if not known.reads_nodes:
                     following.append(known)
+                elif step.name not in refusing:
+                    continue
+            else:
+                continue
+            may_refuse.append(step)
         self.filters_asked, self.filters_kept, self.asked_last = asked, following, frozenset(last)
-        self.scores_added = added
+        self.filters_refusing, self.scores_added = may_refuse, added
 
     def _weight(self, name: str) -> int:
         return next((each.weight for each in self.scores if each.name == name), 0)

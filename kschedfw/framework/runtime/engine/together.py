@@ -285,7 +285,7 @@ class Together:
         looked_at = nodes.part(0, run.processed)
         known: Codes | None = None
         last = {each.name for each in run.asked_last}
-        for step in plan.filters:
+        for step in plan.filters_refusing:
             if step.name in state.skip_filter_plugins or step.name in last:
                 continue
             its = self._codes_of(step, run, known)
@@ -305,8 +305,6 @@ class Together:
         plan, state, pod, codes, table = run.plan, run.state, run.pod, run.plan.codes, run.nodes.table
         kept = plan.kept.get(step.name)
         if kept is not None and kept.keeps_refusals:
-            if step.reads_nodes and step.name not in plan.refusing:
-                return None
             # A copy: this is the kept column, and codes are read after the cycle.
             return kept.refusals(state, pod, table).copy()
         verdicts = run.verdicts.get(step.name) or step.verdicts(state, pod, table)
