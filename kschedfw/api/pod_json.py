@@ -26,7 +26,7 @@ from kschedfw.api.meta import ObjectMeta, OwnerReference
 from kschedfw.api.objects import read_object
 from kschedfw.api.pod import Pod, PodSpec, PodStatus
 from kschedfw.api.scalars import read_time
-from kschedfw.api.sharing import shared_labels
+from kschedfw.api.sharing import shared_labels, shared_pod
 from kschedfw.api.volumes import Volume
 
 _MOST_KEPT: Final = 10_000
@@ -104,7 +104,12 @@ class _PodJson(msgspec.Struct, gc=False):
     status: msgspec.Raw = _ABSENT
 
 
+class _SpecAlone(msgspec.Struct, gc=False):
+    spec: dict[str, Any]
+
+
 _cut_pod: Final = msgspec.json.Decoder(_PodJson).decode
+_cut_spec: Final = msgspec.json.Decoder(_SpecAlone).decode
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 _with_own: Final = evolver(PodSpec, "node_name", "volumes")
@@ -135,7 +140,7 @@ def pod_from_json(text: bytes | memoryview | msgspec.Raw) -> Pod:
     # Something is missing, null or of a wrong type. The thorough reader tells errors with their paths.
     except (msgspec.ValidationError, FieldErrors):
         return _read(text)
-    pod = _read(text)
+    pod = shared_pod(metadata, _cut_spec(text).spec, status) or _read(text)
     # Without metadata, which may be large, and without status, since a resize changes the requests of one pod alone.
     _pods[key] = Pod(spec=pod.spec)
     return pod
