@@ -83,7 +83,9 @@ from .framework.parts import Parts as Parts
 from .framework.plugin import IDLE as IDLE
 from .framework.plugin import AmountsRule as AmountsRule
 from .framework.plugin import AnyPlugin as AnyPlugin
+from .framework.plugin import DecidesByAmounts as DecidesByAmounts
 from .framework.plugin import Plugin as Plugin
+from .framework.plugin import TakesMembersAlike as TakesMembersAlike
 from .framework.plugin import hookimpl as hookimpl
 from .framework.plugin_by_domain import PluginByDomain as PluginByDomain
 from .framework.plugin_metrics import Counter as Counter

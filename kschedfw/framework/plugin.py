@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeAlias, runtime_checkable
 
 import pluggy
 from typing_extensions import TypeVar
@@ -29,7 +29,7 @@ PLANNED_HOOKS = (
     "score_batch",
     "normalize_score",
 )
-"""The hooks whose answers a plugin promises by `Plugin.amounts_rule`."""
+"""The hooks whose answers a plugin promises by `DecidesByAmounts.amounts_rule`."""
 
 PURE_HOOKS = ("pre_filter", "filter", "pre_score", "score", "normalize_score")
 """The hooks that a plugin may promise to be pure by `Plugin.pure`."""
@@ -49,7 +49,7 @@ IDLE: Final = _Idle()
 
 
 class AmountsRule(Enum):
-    """The rules by which a plugin decides on nodes from amounts of resources alone; see `Plugin.amounts_rule`."""
+    """The rules by which a plugin decides on nodes from amounts of resources alone; see `DecidesByAmounts`."""
 
     LEAST_ALLOCATED = "least-allocated"
     """Refuse nodes with too little left, and score by the free shares of CPU and memory.
@@ -125,33 +125,6 @@ class Plugin(Generic[ArgsT]):
         """
         return None
 
-    @property
-    def amounts_rule(self) -> AmountsRule | None:
-        """The rule that the hooks up to score follow; None where they follow none.
-
-        By a rule, all nodes are decided on together, from columns of amounts: filter, pre_score and score aren't
-        called. A subclass that overrides one of the hooks must override this, too; otherwise it isn't asked.
-        """
-        return None
-
-    def takes_members_alike(self, pod: Pod) -> bool:  # noqa: ARG002  # for plugins to override
-        """Promise that this plugin treats equal members of a group alike while the group is tried.
-
-        The promise matters for plugins with reserve, unreserve, permit, post_filter or placement_feasible, and for
-        those that give the pod no signature. If all of these promise it, and no other plugin is asked about the pods, a
-        placement is tried without calls for single members.
-        It says that for such a pod
-
-        * a pre_filter or pre_score that skips it does so also when other members have places,
-        * reserve and unreserve do nothing,
-        * permit's answer depends only on the number of scheduled members: WAIT below some number, success from it on,
-        * placement_feasible's answer depends only on the numbers of members, and a refusal stays one with fewer left,
-        * post_filter changes nothing, nominates no node, and answers the same on the same snapshot.
-
-        A subclass that overrides one of these hooks must override this, too.
-        """
-        return False
-
     # The plugin's own state at the restore points of a WhatIf. No cycle is under way when these are called.
 
     def save_state(self) -> object:
@@ -184,16 +157,54 @@ class Plugin(Generic[ArgsT]):
         return f"<plugin {self.name}>"
 
 
+@runtime_checkable
+class DecidesByAmounts(Protocol):
+    """A plugin that decides on nodes from amounts of resources alone."""
+
+    @property
+    def amounts_rule(self) -> AmountsRule | None:
+        """The rule that the hooks up to score follow; None where they follow none.
+
+        By a rule, all nodes are decided on together, from columns of amounts: filter, pre_score and score aren't
+        called. A subclass that overrides one of the hooks must override this, too; otherwise it isn't asked.
+        """
+        ...
+
+
+@runtime_checkable
+class TakesMembersAlike(Protocol):
+    """A plugin that may treat equal members of a group alike while the group is tried.
+
+    Only plugins with reserve, unreserve, permit, post_filter or placement_feasible need to say so, and those that give
+    the pod no signature. If all of these do, and no other plugin is asked about the pods, a placement is tried without
+    calls for single members.
+    """
+
+    def takes_members_alike(self, pod: Pod) -> bool:
+        """Promise that for such a pod
+
+        * a pre_filter or pre_score that skips it does so also when other members have places,
+        * reserve and unreserve do nothing,
+        * permit's answer depends only on the number of scheduled members: WAIT below some number, success from it on,
+        * placement_feasible's answer depends only on the numbers of members, and a refusal stays one with fewer left,
+        * post_filter changes nothing, nominates no node, and answers the same on the same snapshot.
+
+        A subclass that overrides one of these hooks must override this, too.
+        """
+        ...
+
+
 def keeps_promise(plugin: AnyPlugin, method: str, hooks: Collection[str]) -> bool:
     """Tell whether the plugin has a method that makes a promise for these hooks, and overrides none of them below it.
 
     A subclass that overrides one of the hooks must override the method, too.
     """
-    kinds = type(plugin).__mro__
-    owner = next(index for index, kind in enumerate(kinds) if method in vars(kind))
-    return kinds[owner] is not Plugin and not any(
-        hook in vars(kind) for kind in kinds[:owner] for hook in hooks
-    )
+    for kind in type(plugin).__mro__:
+        if method in vars(kind):
+            return True
+        if any(hook in vars(kind) for hook in hooks):
+            return False
+    return False
 
 
 def is_pure(plugin: AnyPlugin, hook: str) -> bool:

@@ -33,7 +33,7 @@ from kschedfw.framework.runtime.engine.plan import KeptT
 from kschedfw.framework.runtime.engine.planner import Planner
 from kschedfw.framework.runtime.engine.steps import PluginMemo
 from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
-from kschedfw.framework.runtime.engine.turns import TRIAL_HOOKS, PlannedPod, may_take_members_alike
+from kschedfw.framework.runtime.engine.turns import TRIAL_HOOKS, PlannedPod, takes_members_alike
 from kschedfw.framework.runtime.hook_answers import as_truth
 from kschedfw.framework.runtime.hooks import Hook, HookTable, events_of
 from kschedfw.framework.runtime.measuring import Meter, measured
@@ -91,7 +91,6 @@ class Framework(BindingHooks, PlacementHooks):
         self._side_by_side = Parallelizer(self.handle.parallelizer.parallelism)
         in_trials = dict.fromkeys(name for hook in TRIAL_HOOKS for name, _ in self._hooks[hook])
         self._in_trials = [self.plugins[name] for name in in_trials]
-        self._tells_members_apart = not all(map(may_take_members_alike, self._in_trials))
         self.handle._framework = self
 
     def _make(self, registry: Registry, name: str) -> AnyPlugin:
@@ -188,11 +187,9 @@ class Framework(BindingHooks, PlacementHooks):
         Return None where hooks must be called for it, with each member that gets a place. A recorder is told of none
         of the hooks that aren't called: a call for every member on every placement takes minutes in a large cluster.
         """
-        if (
-            not self.handle.nominator.is_empty
-            or self._tells_members_apart
-            or not all(plugin.takes_members_alike(pod) for plugin in self._in_trials)
-        ):
+        if not self.handle.nominator.is_empty:
+            return None
+        if not all(takes_members_alike(plugin, pod) for plugin in self._in_trials):
             return None
         return self._planner.planned_member(pod, members)
 

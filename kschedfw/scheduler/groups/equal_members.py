@@ -74,7 +74,7 @@ class Verdicts:
     """The answers of plugins to whether a placement suffices, before the first member and after each (v1.37).
 
     `feasible` is None where no plugin is asked: one member with a place is enough then. For equal members plugins
-    answer by the numbers of members alone, and once too few are left that stays so (`Plugin.takes_members_alike`).
+    answer by the numbers of members alone, and once too few are left that stays so (`TakesMembersAlike`).
     """
 
     _feasible: Feasible | None
@@ -235,7 +235,7 @@ class EqualMembers:
         if known is None:
             attempt, states = self._attempts[0], self._states.copy()
             # Any node will do: permit answers by the number of scheduled members alone
-            # (`Plugin.takes_members_alike`).
+            # (`TakesMembersAlike`).
             assumed = attempt.pod.bound_to(self._framework.handle.snapshot.node_infos[0].name)
             states.assume(assumed)
             states.number_scheduled = self._states.number_scheduled + scheduled

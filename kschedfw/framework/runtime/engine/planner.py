@@ -29,7 +29,7 @@ from kschedfw.framework.runtime.engine.pre_hooks import joined, run_pre_filters,
 from kschedfw.framework.runtime.engine.steps import PluginMemo, steps_of
 from kschedfw.framework.runtime.engine.together import Together
 from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
-from kschedfw.framework.runtime.engine.turns import PlannedPod, may_take_members_alike
+from kschedfw.framework.runtime.engine.turns import PlannedPod, takes_members_alike
 from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.status import Code, Status
@@ -236,7 +236,7 @@ class Planner:
         for each in plan.steps:
             if each.name in plan.kept or each.name in plan.computed:
                 continue
-            if not (may_take_members_alike(each.plugin) and each.plugin.takes_members_alike(pod)):
+            if not takes_members_alike(each.plugin, pod):
                 return None
         result, status, _ = run_pre_filters(plan.pre_filter, state, pod, nodes)
         if result is not None or not status.is_success:

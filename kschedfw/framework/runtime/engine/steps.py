@@ -21,8 +21,16 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import IDLE, PLANNED_HOOKS, AmountsRule, AnyPlugin, Plugin, keeps_promise
-from kschedfw.framework.plugin_by_domain import AnyPluginByDomain, PluginByDomain
+from kschedfw.framework.plugin import (
+    IDLE,
+    PLANNED_HOOKS,
+    AmountsRule,
+    AnyPlugin,
+    DecidesByAmounts,
+    Plugin,
+    keeps_promise,
+)
+from kschedfw.framework.plugin_by_domain import AnyPluginByDomain
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import ByDomain, DomainScores, Verdicts
 from kschedfw.framework.runtime.engine.errors import NORMALIZING, NotTogetherError, ScoreError
@@ -143,14 +151,12 @@ class Step:
     @_refuses_by_domain.default
     def _has_refusals(self) -> bool:
         hooks = ("pre_filter", "filter", "filter_batch")
-        return isinstance(self.plugin, PluginByDomain) and keeps_promise(
-            self.plugin, "domain_refusals", hooks
-        )
+        return keeps_promise(self.plugin, "domain_refusals", hooks)
 
     @_scores_by_domain.default
     def _has_scores(self) -> bool:
         hooks = ("pre_score", "score", "score_batch", "normalize_score")
-        return isinstance(self.plugin, PluginByDomain) and keeps_promise(self.plugin, "domain_scores", hooks)
+        return keeps_promise(self.plugin, "domain_scores", hooks)
 
     @property
     def reads(self) -> Reads:
@@ -378,6 +384,6 @@ def _step_of(plugin: AnyPlugin, profile: Profile, hooks: HookTable, counts: Plug
         profile.weight(name) if "score" in planned else 0,
         counts or PluginMemo.of(plugin),
         hooks.learned[name],
-        plugin.amounts_rule if is_ruled else None,
+        cast("DecidesByAmounts", plugin).amounts_rule if is_ruled else None,
         **planned,
     )

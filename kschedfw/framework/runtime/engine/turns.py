@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from random import Random
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
+from kschedfw.api.pod import Pod
 from kschedfw.api.records import frozen
 from kschedfw.api.requests import PodRequests
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import AnyPlugin, keeps_promise
+from kschedfw.framework.plugin import AnyPlugin, TakesMembersAlike, keeps_promise
 from kschedfw.framework.runtime.engine.kept_totals import pass_input
 from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Amounts, Weights
 from kschedfw.framework.runtime.engine.plan import Base
@@ -178,9 +179,12 @@ def _free(table: NodeTable, resource: str) -> IntArray:
     return np.zeros(len(table), dtype=np.int64) if column is None else table.free[:, column]
 
 
-def may_take_members_alike(plugin: AnyPlugin) -> bool:
-    """Tell whether `takes_members_alike` was written for the plugin's hooks, not for those of its base class."""
-    return keeps_promise(plugin, "takes_members_alike", (*TRIAL_HOOKS, "pre_filter", "pre_score"))
+def takes_members_alike(plugin: AnyPlugin, pod: Pod) -> bool:
+    """Tell whether the plugin promises `TakesMembersAlike` for this pod, and for its own hooks, not for its base's."""
+    hooks = (*TRIAL_HOOKS, "pre_filter", "pre_score")
+    return keeps_promise(plugin, "takes_members_alike", hooks) and cast(
+        "TakesMembersAlike", plugin
+    ).takes_members_alike(pod)
 
 
 @cache

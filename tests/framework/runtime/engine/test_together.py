@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from random import Random
+from typing import cast
 
 import attrs
 import numpy as np
@@ -1126,7 +1127,9 @@ def test_codes_are_given_to_the_pass_in_an_array_that_can_be_written_to() -> Non
 
 def test_rule_of_amounts_is_the_one_of_the_profiles_strategy() -> None:
     rules = [
-        House([], profile=with_strategy(each)).framework.plugins["NodeResourcesFit"].amounts_rule
+        cast(
+            "NodeResourcesFit", House([], profile=with_strategy(each)).framework.plugins["NodeResourcesFit"]
+        ).amounts_rule
         for each in ("LeastAllocated", "MostAllocated")
     ]
     assert rules == [AmountsRule.LEAST_ALLOCATED, AmountsRule.MOST_ALLOCATED]
