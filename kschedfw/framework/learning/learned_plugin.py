@@ -94,7 +94,7 @@ class LearnedPlugin:
 
         A hook that reads the nodes can't be followed: then the plugin's answers aren't kept.
         """
-        nodes, before = _Nodes(), len(self._of_pod.places)
+        nodes, before = UnreadNodes(), len(self._of_pod.places)
         # Of a failure the framework hears from the hook, which it calls next.
         with suppress(*HOOK_FAILURES):
             # What this call writes has views in it, and is thrown away.
@@ -118,8 +118,8 @@ def _check_names(plugin: AnyPlugin) -> None:
         )
 
 
-class _Nodes(Sequence[Any]):
-    """Stands for all nodes, and notes whether anything is read of them."""
+class UnreadNodes(Sequence[Any]):
+    """Stand-in for all nodes, which notes whether anything is read of them."""
 
     were_read = False
 

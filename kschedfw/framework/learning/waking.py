@@ -1,4 +1,4 @@
-"""The events that wake a pod which a pure filter refused, where the plugin names none itself."""
+"""The events that wake a pod which a pure pre_filter or filter refused, where the plugin names none itself."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from kschedfw.api.records import frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from kschedfw.framework.learning.learned import Hook, LearnedHook
+from kschedfw.framework.learning.learned_plugin import UnreadNodes
 from kschedfw.framework.learning.places import reads_of_node
 from kschedfw.framework.learning.state_view import StateView
 from kschedfw.framework.learning.views import Notes, object_view
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.results import PreFilterResult
 from kschedfw.framework.status import Status
 
 _MAY_REFUSE_TOO: Final = (
-    *("pre_enqueue", "pre_filter", "reserve", "permit"),
+    *("pre_enqueue", "reserve", "permit"),
     *("pre_bind_pre_flight", "pre_bind", "bind", "placement_generate", "placement_feasible"),
 )
 """Hooks whose refusals other changes may turn, since they promise nothing."""
@@ -27,19 +29,29 @@ _IMAGES: Final = ("attribute", "image_states")
 
 
 def learned_events(
-    hooks: Mapping[str, Hook], learned: LearnedHook | None, find: Callable[[str], NodeInfo | None]
+    hooks: Mapping[str, Hook],
+    learned: LearnedHook | None,
+    find: Callable[[str], NodeInfo | None],
+    *,
+    is_pre_filter_pure: bool = True,
 ) -> tuple[ClusterEvent, ...] | None:
-    """Return the subscriptions of a plugin that refuses pods by a pure filter alone; None where every event counts.
+    """Return the subscriptions of a plugin that refuses pods by a pure pre_filter and filter alone.
+
+    Return None where every event counts.
 
     Args:
         hooks: all hooks of the plugin, by name.
         learned: the learned form of its filter, if that is pure.
         find: returns the NodeInfo of a node by its name, as of the last cycle.
+        is_pre_filter_pure: tells whether the plugin promises that of its pre_filter, if it has one.
     """
     # A profile may enable the plugin at other points alone; then it refuses nothing.
     if learned is None or "filter" not in hooks or any(hook in hooks for hook in _MAY_REFUSE_TOO):
         return None
-    again = _FilterAgain(hooks["filter"], learned, find)
+    pre_filter = hooks.get("pre_filter")
+    if pre_filter is not None and not is_pre_filter_pure:
+        return None
+    again = _FilterAgain(pre_filter, hooks["filter"], learned, find)
     return (
         ClusterEvent(EventResource.NODE, ActionType.ALL, again.after_node),
         ClusterEvent(EventResource.POD, ActionType.ALL, again.after_pod),
@@ -51,31 +63,46 @@ class _Answer:
     """An answer of the filter about a node, and what it may depend on besides the node object."""
 
     passes: bool
-    reads_pods: bool
-    reads_images: bool
+    reads_pods: bool = False
+    reads_images: bool = False
+
+    @property
+    def is_by_node_object(self) -> bool:
+        return not (self.reads_pods or self.reads_images)
+
+
+_UNKNOWN: Final = _Answer(passes=True, reads_pods=True, reads_images=True)
+"""The answer of hooks whose reads can't be followed."""
 
 
 @frozen
 class _FilterAgain:
-    """Hints that ask the filter again about a changed node.
+    """Hints that ask the pre_filter and the filter again about a changed node.
 
     They may be called on another thread than that of the scheduling cycle, so they take notes of their own.
     """
 
+    _pre_filter: Hook | None
     _filter: Hook
     _learned: LearnedHook
     _find: Callable[[str], NodeInfo | None]
 
     def after_node(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        """Return QUEUE if the pod passes on the node's new state, or if that depends on more than the node object."""
+        """Return QUEUE if the pod passes on the node now and didn't before, or if more than the node object counts."""
         if _images_of(old) != _images_of(new) and self._reads_images():
             # Other nodes' images count on how many nodes they are.
             return QueueingHint.QUEUE
         if not isinstance(new, Node):
             return QueueingHint.SKIP
-        answer = self._ask(pod, NodeInfo.of(new))
-        # The pods on the node aren't known here.
-        return _queue_if(answer.passes or answer.reads_pods or answer.reads_images)
+        now = self._ask(pod, NodeInfo.of(new))
+        if not now.is_by_node_object:
+            # The pods on the node aren't known here.
+            return QueueingHint.QUEUE
+        if not now.passes or not isinstance(old, Node):
+            return _queue_if(now.passes)
+        # A node on which the pod passed before was refused by another plugin, whose hints tell of it.
+        before = self._ask(pod, NodeInfo.of(old))
+        return _queue_if(not (before.passes and before.is_by_node_object))
 
     def after_pod(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
         """Return QUEUE if the pod itself has changed, or one on a node about whose pods the filter asks."""
@@ -90,13 +117,24 @@ class _FilterAgain:
         return _queue_if(any(info is None or self._ask(pod, info).reads_pods for info in infos))
 
     def _ask(self, pod: Pod, info: NodeInfo) -> _Answer:
-        of_pod, of_node, of_state = Notes(), Notes(), Notes()
+        state, of_pod, of_node, of_state = CycleState(), Notes(), Notes(), Notes()
+        if self._pre_filter is not None:
+            nodes = UnreadNodes()
+            found = self._pre_filter(state, pod, nodes)
+            # Which nodes a result names may follow from what isn't known here.
+            if nodes.were_read or isinstance(found, PreFilterResult):
+                return _UNKNOWN
+            if isinstance(found, Status) and not found.is_success:
+                # Without a filter that has something to do the pod passes; refused before it, it passes nowhere.
+                return _Answer(passes=found.is_skip)
         answer = self._filter(
-            StateView(CycleState(), of_state), object_view(pod, (), of_pod), object_view(info, (), of_node)
+            StateView(state, of_state), object_view(pod, (), of_pod), object_view(info, (), of_node)
         )
         passes = answer is None or (isinstance(answer, Status) and answer.is_success)
-        if of_pod.problem or of_node.problem or of_state.problem or of_state.places:
-            return _Answer(passes, reads_pods=True, reads_images=True)
+        # What pre_filter wrote follows from the pod; without one there is nothing to be read.
+        reads_state = bool(of_state.places) and self._pre_filter is None
+        if of_pod.problem or of_node.problem or of_state.problem or reads_state:
+            return _UNKNOWN
         places = of_node.places
         return _Answer(
             passes, reads_of_node(places) is Reads.PODS, any(place[:1] == (_IMAGES,) for place in places)

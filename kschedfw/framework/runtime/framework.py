@@ -21,7 +21,7 @@ from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.parts import Parts
-from kschedfw.framework.plugin import AnyPlugin, Plugin
+from kschedfw.framework.plugin import AnyPlugin, Plugin, is_pure
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.results import PostFilterResult, PreFilterResult
 from kschedfw.framework.runtime.args import plugin_args
@@ -126,14 +126,20 @@ class Framework(BindingHooks, PlacementHooks):
     def events_to_register(self) -> Mapping[str, tuple[ClusterEvent, ...]]:
         """Return the events that may make a plugin's rejected pods schedulable, by plugin that names any.
 
-        For a plugin that names none and refuses pods by a pure filter alone, they follow from what the filter reads.
+        For a plugin that names none and refuses pods by a pure pre_filter and filter alone, they follow from what the
+        filter reads.
 
         Raises:
             PluginError: the hook fails, or names an event that never happens.
         """
         find = self.handle.snapshot.find
         learned = {
-            name: learned_events(self._hooks.of(name), each.forms.get("filter_batch"), find)
+            name: learned_events(
+                self._hooks.of(name),
+                each.forms.get("filter_batch"),
+                find,
+                is_pre_filter_pure=is_pure(self.plugins[name], "pre_filter"),
+            )
             for name, each in self.learned.items()
         }
         found = {name: events for name, events in learned.items() if events is not None}

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedfw import (
+    CycleState,
     InMemoryCluster,
     NodeInfo,
     Plugin,
@@ -19,6 +20,7 @@ from kschedfw import (
     QueueingHint,
     Registry,
     Scheduler,
+    StateKey,
     Status,
     hookimpl,
     make_node,
@@ -66,6 +68,54 @@ def test_a_changed_node_is_asked_about_again() -> None:
     assert after_node(WAITING, GOOD, None) is SKIP
 
 
+def test_a_node_on_which_the_pod_passed_before_was_refused_by_others() -> None:
+    after_node, _ = hints(plugin("P", pure=True, filter=by_rack))
+    assert after_node(WAITING, GOOD, GOOD) is SKIP
+
+
+WANTED = StateKey[str]("P.wanted")
+
+
+def note_rack(state: CycleState, pod: Pod) -> Status | None:
+    """Refuses a pod with a rack that can't be, and skips one without a rack."""
+    rack = pod.labels.get("rack")
+    if rack is None:
+        return Status.skip()
+    state.write(WANTED, rack)
+    return refuse(rack == "nowhere")
+
+
+def by_noted_rack(state: CycleState, node_info: NodeInfo) -> Status | None:
+    return refuse(node_info.node.labels.get("rack") != state.read(WANTED))
+
+
+def test_the_filter_finds_what_the_pure_pre_filter_writes() -> None:
+    after_node, after_pod = hints(
+        plugin("P", pure=True, pre_filter=note_rack, filter=by_noted_rack), nodes=[BARE]
+    )
+    wants = make_pod("waiting").labels(rack="r1").build()
+    assert after_node(wants, BARE, GOOD) is QUEUE
+    assert after_node(wants, None, BARE) is SKIP
+    assert after_pod(wants, OTHER, None) is SKIP
+
+
+def test_a_pod_that_a_pure_pre_filter_refused_waits_for_its_own_change() -> None:
+    after_node, after_pod = hints(plugin("P", pure=True, pre_filter=note_rack, filter=by_noted_rack))
+    lost = make_pod("waiting").labels(rack="nowhere").build()
+    assert after_node(lost, None, GOOD) is SKIP
+    assert after_pod(lost, lost, WAITING) is QUEUE
+    # Whoever refused a pod that the plugin skips, the plugin didn't.
+    assert after_node(WAITING, None, GOOD) is QUEUE
+
+
+def test_a_pre_filter_that_reads_the_nodes_is_woken_by_each_of_them() -> None:
+    def count(nodes: Sequence[NodeInfo]) -> Status | None:
+        return refuse(len(nodes) < 3)
+
+    after_node, _ = hints(plugin("P", pure=True, pre_filter=count, filter=by_rack))
+    assert after_node(WAITING, None, BARE) is QUEUE
+
+
 def test_pods_on_nodes_wake_only_if_the_filter_asks_about_them() -> None:
     _, after_pod = hints(plugin("P", pure=True, filter=by_rack), nodes=[BARE])
     assert after_pod(WAITING, OTHER, None) is SKIP
@@ -92,7 +142,7 @@ def test_a_change_of_the_pod_itself_and_of_nominations_wakes() -> None:
     "members",
     [
         {"pure": False},
-        {"pure": True, "pre_filter": lambda: None},
+        {"pure": ("filter",), "pre_filter": lambda: None},
         {"pure": True, "permit": lambda: None},
         {"pure": True, "pre_enqueue": lambda: None},
     ],
