@@ -96,3 +96,15 @@ export function coloursOf(element) {
     loses: of("--s5"),
   };
 }
+
+/** The name at the bottom of a large tile, cut at its domain and then at its beginning: generated names differ in their ends. */
+export function caption(context, x, y, size, name, colours) {
+  const room = size - 10;
+  let told = name.split(".", 1)[0];
+  while (told.length > 1 && context.measureText(told).width > room) told = `…${told.slice(told.startsWith("…") ? 2 : 1)}`;
+  // On the ground, since what is below it may have any colour.
+  context.fillStyle = colours.ground;
+  context.fillRect(x + 2, y + size - 18, context.measureText(told).width + 6, 16);
+  context.fillStyle = colours.text;
+  context.fillText(told, x + 5, y + size - 9.5);
+}

@@ -127,7 +127,7 @@ export class MapView {
         h("input", {
           type: "range",
           min: 8,
-          max: 120,
+          max: 160,
           step: 2,
           value: this.map.tile,
           oninput: (event) => set("tile", Number(event.target.value)),

@@ -186,14 +186,14 @@ export class Matrix {
     if (this.kind && this.verdict(row) !== this.kind) return false;
     if (!this.text) return true;
     const refusal = this.refusal(row);
-    const texts = [this.matrix.nodes[row], ...(refusal ? [refusal.message, refusal.plugin] : [])];
+    const texts = [this.matrix.nodes[row], this._why(row), ...(refusal ? [refusal.message, refusal.plugin] : [])];
     return texts.some((each) => each.toLowerCase().includes(this.text));
   }
 
   _key(row) {
     const { index } = this.sorted;
     if (index === 0) return this.matrix.nodes[row];
-    if (index === 1) return this.refusal(row)?.message ?? "";
+    if (index === 1) return this._why(row);
     if (index === 2) return this.verdict(row);
     if (index === TOTAL) return this.total(row) ?? -Infinity;
     const plugin = this.plugins[index - FIXED];
@@ -213,16 +213,23 @@ export class Matrix {
 
   _cells(row) {
     const total = this.total(row);
-    const refusal = this.refusal(row);
     const mark = this.tied.has(row) ? "= " : "";
-    const why = refusal ? told(refusal) : "";
+    const why = this._why(row);
     return [
       ends(this.matrix.nodes[row]),
-      why,
+      why ? h("span", { title: told(this.refusal(row)) }, why) : "",
       this.verdict(row),
       total === null ? "" : `${mark}${total}`,
       ...this.plugins.map((plugin) => this._cell(plugin, row)),
     ];
+  }
+
+  /** Why a node was refused: what it has and what was asked, if the plugin says so, else the reason. */
+  _why(row) {
+    const refusal = this.refusal(row);
+    if (!refusal) return "";
+    const evidence = this.matrix.plugins.find(({ name }) => name === refusal.plugin)?.evidence[row] ?? [];
+    return evidence.length ? evidence.join("; ") : told(refusal);
   }
 
   _cell(plugin, row) {

@@ -3,14 +3,16 @@
 import { announce, h } from "./dom.js";
 import { amount, count, percent } from "./format.js";
 import { MapLayout } from "./map_layout.js";
-import { coloursOf, corner, cross, frame, hatch, outline, triangle } from "./map_marks.js";
+import { caption, coloursOf, corner, cross, frame, hatch, outline, triangle } from "./map_marks.js";
 
 const KEYS = ["ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown", "Home", "End"];
 // The smallest and the largest tile of a map that fills its place.
 const SMALLEST = 12;
-const LARGEST = 96;
+const LARGEST = 160;
 // On tiles of fewer pixels pods aren't told apart.
 const SLICES_FROM = 22;
+// On tiles of more pixels nodes have their names.
+const NAMES_FROM = 64;
 
 /** `onnode(row)` is called when a node is chosen, `onpod(pod)` when one of its pods is clicked twice. */
 export class NodeMap {
@@ -39,7 +41,7 @@ export class NodeMap {
     this._canvas.addEventListener("keydown", (event) => this._key(event));
     this._canvas.addEventListener("focus", () => this._later());
     this._canvas.addEventListener("blur", () => this._later());
-    new ResizeObserver(() => this._place()).observe(this.element);
+    new ResizeObserver(() => this.place()).observe(this.element);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this._later());
   }
 
@@ -53,7 +55,7 @@ export class NodeMap {
     this.cluster = cluster;
     Object.assign(this.settings, settings);
     if (this.active >= cluster.nodeCount) this.active = -1;
-    this._place();
+    this.place();
   }
 
   /** Mark the nodes that pods come to and go from: maps from rows to numbers of pods. */
@@ -99,7 +101,8 @@ export class NodeMap {
     return parts.join("\n");
   }
 
-  _place() {
+  /** Lay the tiles out anew, after the room for them has changed. */
+  place() {
     if (!this.cluster || !this.element.clientWidth) return;
     const { group, tile } = this.settings;
     const groups = this.cluster.groups(group);
@@ -154,6 +157,7 @@ export class NodeMap {
       if (heading.y < top - 30 || heading.y > top + height) continue;
       context.fillText(this._heading(heading), 8, heading.y + 11, width - 16);
     }
+    context.font = `11px ${getComputedStyle(this.element).fontFamily}`;
     for (const band of this._layout.between(top, top + height)) {
       band.rows.forEach((row, place) => this._tile(context, row, this._layout.x(place), band.y));
     }
@@ -193,6 +197,7 @@ export class NodeMap {
     if (cluster.tainted.has(row)) corner(context, x, y, tile, colours);
     if (cluster.pressure(row) !== null) triangle(context, x, y, tile, colours);
     if (cluster.unready.has(row)) cross(context, x, y, tile, colours);
+    if (tile >= NAMES_FROM) caption(context, x, y, tile, cluster.nodeName(row), colours);
     outline(context, x, y, tile, colours.line, 1, []);
     if (offered > 0 && cluster.requested(resource, row) > offered) frame(context, x, y, tile, colours.over);
     if (this.losses.get(row)) outline(context, x, y, tile, colours.loses, 2, [4, 3]);

@@ -12,6 +12,7 @@ from kschedfw_advisor.explore.advice import advice_of, emptied_of
 from kschedfw_advisor.explore.changes import ChangeError, EditObjects, EditOf, Reschedule
 from kschedfw_advisor.explore.work import CancelledError
 from kschedfw_advisor.explore.workbench import Workbench
+from kschedfw_advisor.reports import Reports
 
 from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod
 from kschedfw.api import object_from_manifest, to_manifest
@@ -52,6 +53,19 @@ class TestRemedies:
                 outcome = bench.outcome((remedy.change,))
                 placed = [pod for pod in kind.pods if outcome.fates[pod].node]
                 assert len(placed) == remedy.placed
+
+    def test_workloads_with_other_problems_have_these_in_a_sentence_the_most_pods_first(self) -> None:
+        lost = [make_pod(f"lost-{number}").node("gone").build() for number in range(2)]
+        reports = Reports(without_pods={"Job default/night": "it is suspended"})
+        cluster = InMemoryCluster([make_node("n").build(), *lost])
+        what_if = Workbench(cluster, default_configuration()).replica(())
+        troubles = advice_of(what_if, lambda *_: None, reports=reports).troubles
+        gone = "bound to node gone, which doesn't exist, so nothing starts it"
+        assert [(each.code, each.workload, each.name, each.number, each.cause) for each in troubles] == [
+            ("not-started", "", "lost-0", 1, gone),
+            ("not-started", "", "lost-1", 1, gone),
+            ("no-pods", "Job", "night", 0, "it is suspended"),
+        ]
 
     def test_what_is_done_to_one_pod_of_a_kind_is_done_to_all(self) -> None:
         pods = [make_pod(f"p-{number}").requests(cpu="8").build() for number in range(3)]

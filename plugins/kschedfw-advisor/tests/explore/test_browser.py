@@ -29,7 +29,7 @@ class TestLooking:
 
     def test_the_map_tells_of_nodes_by_mouse_and_by_keys(self, opened: Watched) -> None:
         page = opened.page
-        page.locator("canvas").hover(position={"x": 20, "y": 60})
+        page.locator("canvas").hover(position={"x": 20, "y": 120})
         expect(page.locator(".tip")).to_contain_text("default/busy (cpu 2)")
         expect(page.locator(".tip")).to_contain_text("cpu-taken\ncpu: 3 of 4 requested (75%)\n2 pods")
         page.locator("canvas").focus()
@@ -59,7 +59,7 @@ class TestLooking:
         expect(side).to_contain_text("2 workloads · 1 other pod finds a place")
         huge = side.get_by_role("region", name="why default/huge waits")
         expect(huge).to_contain_text("It requests 64 of cpu, more than any node has: the largest has 4.")
-        expect(huge).to_contain_text("Request 3 of cpu instead of 64.Places 1 of 1, on memory-taken")
+        expect(huge).to_contain_text("Request 3 of cpu instead of 64.TryPlaces 1 of 1, on memory-taken")
         expect(huge).not_to_contain_text("0/3 nodes are available")
         huge.get_by_role("button", name="more about default/huge").click()
         expect(huge).to_contain_text("0/3 nodes are available")

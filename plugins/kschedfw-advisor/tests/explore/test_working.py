@@ -335,7 +335,7 @@ class TestAdvice:
             load(found, page)
             side = found.page.locator("#pending-side")
             expect(side.get_by_role("region", name="why default/claiming waits")).to_contain_text(
-                "Claim default/data doesn't exist."
+                "Claim default/data doesn’t exist."
             )
             for title, text in (
                 ("For other schedulers", "default/other"),
@@ -345,6 +345,19 @@ class TestAdvice:
                 part = side.locator("details", has_text=title)
                 part.locator("summary").click()
                 expect(part).to_contain_text(text)
+
+    def test_pods_that_dont_start_have_a_card_and_a_filter(self, browser: Browser) -> None:
+        known = ailing()
+        known.add(make_pod("lost").node("gone").build())
+        with served(known) as page, watched(browser) as found:
+            load(found, page)
+            side = found.page.locator("#pending-side")
+            card = side.get_by_role("region", name="what is wrong with default/lost")
+            expect(card).to_contain_text("1 pod not started")
+            expect(card).to_contain_text("Bound to node gone, which doesn’t exist, so nothing starts it.")
+            found.page.get_by_role("button", name="not started: 1 pod").click()
+            expect(card).to_be_visible()
+            expect(side.get_by_role("region", name="why default/huge waits")).to_have_count(0)
 
     def test_the_search_gives_way_to_what_is_asked_for_and_begins_anew(
         self, browser: Browser, page: Page

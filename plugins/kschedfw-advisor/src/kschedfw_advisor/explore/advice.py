@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -11,12 +11,12 @@ from kschedfw import Node, Pod, WhatIf
 from kschedfw.api import group_key
 from kschedfw.cli import missing_lines
 from kschedfw.cluster import Workload, missing_objects
-from kschedfw_advisor.causes import cause_of
+from kschedfw_advisor.causes import Cause, cause_of
 from kschedfw_advisor.cli.what_if_output import Background, counts_text
 from kschedfw_advisor.drain_plan import DrainPlan, Move
 from kschedfw_advisor.explore.changes import EditObjects, EditOf
 from kschedfw_advisor.observed import recorded_message
-from kschedfw_advisor.pending import PodKind, Why, explain_pending, kinds_by_default, not_misspelt
+from kschedfw_advisor.pending import Pending, PodKind, Why, explain_pending, kinds_by_default, not_misspelt
 from kschedfw_advisor.remedies import Remedy
 from kschedfw_advisor.reports import NO_REPORTS, Reports
 from kschedfw_advisor.workloads import group_of
@@ -64,27 +64,21 @@ class KindAdvice(msgspec.Struct, frozen=True):
     remedies: list[Help]
 
 
-class UncreatedPods(msgspec.Struct, frozen=True):
-    """Pods of a workload that can't be created, so that no scheduler sees them."""
+class Trouble(msgspec.Struct, frozen=True):
+    """A workload with a problem beside scheduling, and the cause in a sentence.
 
+    `code` is `not-created` for `number` pods that the API server refuses, so that no scheduler sees them, `not-started`
+    for `pods` that have a node and don't start there, and `no-pods` for a workload that nobody makes pods for.
+    `workload` is the kind of the workload, empty for a pod by itself, whose name is `name` then.
+    """
+
+    code: str
     workload: str
-    pods: int
-    reason: str
-
-
-class StuckPods(msgspec.Struct, frozen=True):
-    """Pods of a workload that have a node and don't start there; the workload is empty for pods without one."""
-
-    workload: str
+    namespace: str
+    name: str
     pods: list[str]
-    reason: str
-
-
-class IdleWorkload(msgspec.Struct, frozen=True):
-    """A workload that has no pods, since nobody makes any."""
-
-    workload: str
-    reason: str
+    number: int
+    cause: str
 
 
 class Contradiction(msgspec.Struct, frozen=True):
@@ -100,19 +94,18 @@ class Advice(msgspec.Struct, frozen=True):
     """Everything that `kschedfw pending` knows of the cluster.
 
     `waiting` is the number of pods without a place, all of which are in `kinds`; `placed` is that of other pending
-    pods, which find one. `preempted` are pods that these would take the place of.
+    pods, which find one. `preempted` are pods that these would take the place of. `kinds` and `troubles` begin with
+    those of the most pods.
     """
 
     waiting: int
     placed: int
     kinds: list[KindAdvice]
-    uncreated: list[UncreatedPods]
+    troubles: list[Trouble]
     preempted: list[str]
     elsewhere: list[str]
     contradictions: list[Contradiction]
     missing: list[str]
-    stuck: list[StuckPods]
-    idle: list[IdleWorkload]
     notes: list[str]
 
 
@@ -147,8 +140,11 @@ def advice_of(
     return Advice(
         waiting=answer.pods,
         placed=sum(each.pod.key not in evicted for each in answer.settled.placed),
-        kinds=[_kind_advice(kind, why, what_if) for why in answer.whys for kind in why.kinds],
-        uncreated=[UncreatedPods(str(each.workload), each.pods, each.reason) for each in answer.uncreated],
+        kinds=sorted(
+            (_kind_advice(kind, why, what_if) for why in answer.whys for kind in why.kinds),
+            key=lambda kind: -len(kind.pods),
+        ),
+        troubles=sorted(_troubles(answer), key=lambda trouble: -trouble.number),
         preempted=sorted(evicted),
         elsewhere=[pod.key for pod in answer.elsewhere],
         contradictions=[
@@ -158,17 +154,27 @@ def advice_of(
         missing=list(
             missing_lines(tuple(not_misspelt(missing_objects(what_if.cluster), answer, what_if.cluster)))
         ),
-        stuck=[
-            StuckPods(
-                "" if each.workload is None else str(each.workload),
-                [pod.key for pod in each.pods],
-                str(each.finding),
-            )
-            for each in answer.stuck
-        ],
-        idle=[IdleWorkload(str(each.workload), str(each.finding)) for each in answer.idle],
         notes=list(background.all_notes()),
     )
+
+
+def _troubles(answer: Pending) -> Iterator[Trouble]:
+    for refused in answer.uncreated:
+        yield _trouble("not-created", refused.workload, (), refused.pods, refused.reason)
+    for stuck in answer.stuck:
+        cause = str(stuck.finding)
+        if stuck.workload is not None:
+            yield _trouble("not-started", stuck.workload, stuck.pods, len(stuck.pods), cause)
+            continue
+        for pod in stuck.pods:
+            yield _trouble("not-started", Workload("", pod.namespace, pod.name), [pod], 1, cause)
+    for idle in answer.idle:
+        yield _trouble("no-pods", idle.workload, (), 0, str(idle.finding))
+
+
+def _trouble(code: str, workload: Workload, pods: Iterable[Pod], number: int, cause: str) -> Trouble:
+    keys = [pod.key for pod in pods]
+    return Trouble(code, workload.kind, workload.namespace, workload.name, keys, number, cause)
 
 
 def _kind_advice(kind: PodKind, why: Why, what_if: WhatIf) -> KindAdvice:
@@ -186,17 +192,25 @@ def _kind_advice(kind: PodKind, why: Why, what_if: WhatIf) -> KindAdvice:
         cause=cause.text,
         message=kind.message,
         recorded="" if recorded == kind.message else recorded,
-        notes=[
-            text
-            for text in dict.fromkeys(map(str, (*kind.notes, *kind.culprits)))
-            if text.rstrip(".") != cause.text.rstrip(".")
-        ],
+        notes=list(_notes(kind, cause)),
         fits=kind.fits,
         seen=bool(kind.tried or kind.fits),
         tried=kind.tried,
         # The page makes changes only by editing manifests.
         remedies=[_help(remedy, kind.pods) for remedy in kind.remedies if remedy.edits],
     )
+
+
+def _notes(kind: PodKind, cause: Cause) -> Iterator[str]:
+    """Yield what is known beside the cause: obstacles that no change removes, and who is behind others."""
+    told = {cause.text.rstrip(".")}
+    for finding in (*kind.notes, *kind.culprits):
+        text = str(finding)
+        # A cause about resources names the largest node itself.
+        is_new = text not in told and (finding.code, cause.code) != ("request-too-large", "resources")
+        told.add(text)
+        if is_new:
+            yield text
 
 
 def _help(remedy: Remedy, pods: Sequence[Pod]) -> Help:

@@ -8,16 +8,19 @@ import { count } from "./format.js";
 // What the filter calls the causes; a code without a name here stands for itself.
 const CAUSES = {
   device: "devices",
-  gate: "scheduling gates",
+  gate: "gates",
   group: "groups",
   "host-port": "host ports",
-  "node-labels": "labels of nodes",
+  "no-pods": "without pods",
+  "node-labels": "node labels",
   "node-state": "cordoned nodes",
+  "not-created": "not created",
+  "not-started": "not started",
   other: "other",
-  "pod-affinity": "affinity to pods",
+  "pod-affinity": "pod affinity",
   preemption: "preemption",
   resources: "resources",
-  "scheduler-name": "the scheduler’s name",
+  "scheduler-name": "scheduler name",
   spread: "spread",
   taint: "taints",
   volume: "volumes",
@@ -62,6 +65,8 @@ export class Answer {
     this.advice = {
       waiting: waiting.reduce((sum, { pods }) => sum + pods.length, 0),
       placed: placed.length,
+      preempted: [],
+      troubles: [],
       kinds: waiting.map(({ pods, why, ...workload }) => ({
         ...workload,
         pods: pods.map((pod) => names[pod]),
@@ -90,9 +95,9 @@ export class Answer {
   }
 
   _controls() {
-    const kinds = this.advice?.kinds ?? [];
-    this._bar.hidden = kinds.length < 2;
-    const namespaces = [...new Set(kinds.map(({ namespace }) => namespace))].sort();
+    const listed = this._listed();
+    this._bar.hidden = listed.length < 2;
+    const namespaces = [...new Set(listed.map(({ namespace }) => namespace))].sort();
     const every = [["", "All namespaces"], ...namespaces.map((each) => [each, each])];
     const namespace = choice(every, this.filter.namespace, (value) => this._set("namespace", value));
     namespace.setAttribute("aria-label", "namespace");
@@ -109,18 +114,25 @@ export class Answer {
     );
   }
 
+  /** All that has a card: what waits and what else is wrong, those of the most pods first. */
+  _listed() {
+    if (this.advice === null) return [];
+    const { kinds, troubles } = this.advice;
+    return [...kinds, ...troubles].sort((one, other) => podCount(other) - podCount(one));
+  }
+
   _set(part, value) {
     this.filter[part] = value;
     this._list();
     this.onfilter(this.filter);
   }
 
-  /** The causes with their numbers of pods, those of the most pods first; each is a filter. */
+  /** The causes with their numbers of pods, or of workloads without any, the greatest first; each is a filter. */
   _showCauses() {
     this._causes.hidden = this.isBegun;
     if (this.isBegun) return;
     const counts = new Map();
-    for (const { code, pods } of this.advice.kinds) counts.set(code, (counts.get(code) ?? 0) + pods.length);
+    for (const each of this._listed()) counts.set(each.code, (counts.get(each.code) ?? 0) + (podCount(each) || 1));
     this._causes.hidden = counts.size < 2;
     const { cause } = this.filter;
     refill(
@@ -130,7 +142,7 @@ export class Answer {
         .map(([code, number]) =>
           button([h("strong", {}, String(number)), ` ${causeName(code)}`], () => this._set("cause", code === cause ? "" : code), {
             "aria-pressed": String(code === cause),
-            "aria-label": `${causeName(code)}: ${count(number, "pod")}`,
+            "aria-label": `${causeName(code)}: ${count(number, code === "no-pods" ? "workload" : "pod")}`,
           }),
         ),
     );
@@ -139,14 +151,12 @@ export class Answer {
   _list() {
     const { advice } = this;
     if (advice === null || this._cluster === null) return fill(this.element);
-    const shown = advice.kinds.filter((kind) => matches(kind, this.filter));
+    const listed = this._listed();
+    const shown = listed.filter((each) => matches(each, this.filter));
     fill(this._head, ...headline(advice));
-    this._found.textContent =
-      shown.length < advice.kinds.length
-        ? `${shown.length} of ${count(advice.kinds.length, "workload")}`
-        : "";
+    this._found.textContent = shown.length < listed.length ? `${shown.length} of ${count(listed.length, "workload")}` : "";
     this._showCauses();
-    refill(this._cards, ...shown.map((kind) => this._card(kind)));
+    refill(this._cards, ...shown.map((each) => ("remedies" in each ? this._card(each) : this._troubleCard(each))));
     fill(this._rest, ...(this.isBegun ? [] : beside(advice, this.open)));
     if (!this.element.children.length) fill(this.element, ...this._parts);
     return this.element;
@@ -173,16 +183,23 @@ export class Answer {
     return h(
       "section",
       { class: "card kind", "aria-label": `why ${title} waits` },
-      h(
-        "div",
-        { class: "kind-head" },
-        h("h3", {}, this._name(kind)),
-        h("span", { class: "soft" }, kind.workload),
-        h("span", { class: "pill" }, count(pods.length, "pod")),
-        toggle,
-      ),
+      cardHead(this._name(kind), kind.workload, count(pods.length, "pod"), toggle),
       ...(remedies === null ? [this._begun(kind)] : this._told(kind)),
       more,
+    );
+  }
+
+  /** A card of what isn't about places: its cause says what to do, as the cluster itself puts it. */
+  _troubleCard(trouble) {
+    const { code, pods, cause, number } = trouble;
+    const name = `${trouble.namespace}/${trouble.name}`;
+    const pill = code === "no-pods" ? "no pods" : `${count(number, "pod")} ${causeName(code)}`;
+    const named = pods.length ? nameButton(name, () => this.open.pod(pods[0])) : name;
+    return h(
+      "section",
+      { class: "card kind", "aria-label": `what is wrong with ${titleOf(trouble)}` },
+      cardHead(named, trouble.workload, pill),
+      h("p", { class: "cause" }, sentence(cause)),
     );
   }
 
@@ -225,6 +242,7 @@ export class Answer {
     return h(
       "div",
       { class: isFirst ? "remedy first" : "remedy" },
+      h("p", {}, sentence(text)),
       change === null
         ? null
         : button(isTried ? "Tried" : "Try", () => this.ontry(change), {
@@ -232,12 +250,7 @@ export class Answer {
             "aria-label": `try: ${text}`,
             "aria-pressed": String(isTried),
           }),
-      h(
-        "div",
-        {},
-        h("p", {}, sentence(text)),
-        h("p", { class: "soft" }, `Places ${placed} of ${pods}, on ${nodes || "no node"}${loses}`),
-      ),
+      h("span", { class: "soft" }, `Places ${placed} of ${pods}, on ${nodes || "no node"}${loses}`),
     );
   }
 
@@ -281,20 +294,38 @@ function matches(kind, { namespace, cause, text }) {
   if (cause && kind.code !== undefined && kind.code !== cause) return false;
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return true;
-  const { notes = [], cause: told = "" } = kind;
+  const { notes = [], cause: told = "", message = "" } = kind;
   const remedies = (kind.remedies ?? []).map((remedy) => remedy.text);
-  const all = [kind.workload, kind.namespace, kind.name, told, kind.message, ...notes, ...remedies, ...kind.pods];
+  const all = [kind.workload, kind.namespace, kind.name, told, message, ...notes, ...remedies, ...kind.pods];
   const texts = all.join("\n").toLowerCase();
   return words.every((word) => texts.includes(word));
 }
 
-function headline({ waiting, placed, kinds, uncreated = [], preempted = [] }) {
-  const lacking = uncreated.reduce((sum, { pods }) => sum + pods, 0);
+/** The head of a card: a name, the kind of its workload, its number of pods, and what opens more. */
+function cardHead(name, workload, pods, toggle = null) {
+  return h(
+    "div",
+    { class: "kind-head" },
+    h("h3", {}, name),
+    h("span", { class: "soft" }, workload),
+    h("span", { class: "pill" }, pods),
+    toggle,
+  );
+}
+
+function podCount({ pods, number }) {
+  return number ?? pods.length;
+}
+
+function headline({ waiting, placed, kinds, troubles, preempted }) {
+  const inTrouble = (code) =>
+    troubles.filter((each) => each.code === code).reduce((sum, { number }) => sum + number, 0);
   const told = [
     waiting ? count(kinds.length, "workload") : null,
     placed ? `${count(placed, waiting ? "other pod" : "pending pod")} ${placed === 1 ? "finds" : "find"} a place` : null,
     preempted.length ? `${count(preempted.length, "pod")} would be preempted for them` : null,
-    lacking ? `${count(lacking, "pod")} can’t be created` : null,
+    inTrouble("not-created") ? `${count(inTrouble("not-created"), "pod")} can’t be created` : null,
+    inTrouble("not-started") ? `${count(inTrouble("not-started"), "pod")} on nodes not started` : null,
   ].filter((each) => each !== null);
   const wait = waiting === 1 ? "waits" : "wait";
   return [
@@ -309,28 +340,10 @@ function noneText({ fits, seen, tried }) {
   return `None of ${count(tried, "change")} that were tried helps.`;
 }
 
-/** What else is known: pods that can't be created or don't start, idle workloads, contradictions to the cluster itself, missing objects, notes. */
-function beside({ uncreated, stuck, idle, contradictions, elsewhere, preempted, missing, notes }, open) {
+/** What else is known: preempted pods, contradictions to the cluster itself, missing objects, notes. */
+function beside({ contradictions, elsewhere, preempted, missing, notes }, open) {
   const pod = (name) => nameButton(name, () => open.pod(name));
   return [
-    uncreated.length
-      ? part("Pods that can’t be created", uncreated, ({ workload, pods, reason }) => [
-          h("strong", {}, `${workload}: ${count(pods, "pod")}`),
-          h("p", {}, reason),
-        ])
-      : null,
-    stuck.length
-      ? part("Pods that have a node and don’t start", stuck, ({ workload, pods, reason }) => [
-          workload ? h("strong", {}, `${workload}: ${count(pods.length, "pod")}`) : pod(pods[0]),
-          h("p", {}, reason),
-        ])
-      : null,
-    idle.length
-      ? part("Workloads without pods", idle, ({ workload, reason }) => [
-          h("strong", {}, workload),
-          h("p", {}, reason),
-        ])
-      : null,
     preempted.length ? part("Would be preempted", preempted, (name) => [pod(name)]) : null,
     contradictions.length
       ? part("Unschedulable in the cluster, and with a place here", contradictions, (each) => [
@@ -362,7 +375,10 @@ function part(title, items, told) {
   );
 }
 
-/** A text as a sentence: the command's lines begin small and have no full stop. */
+/** A text as a sentence: the command's lines begin small, have no full stop and typewriters' apostrophes. */
 function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? "" : ".");
+  const told = text.replaceAll(/(\w)'(\w)/g, "$1’$2");
+  // Names of fields, such as minDomains, stay as they are.
+  const first = /^\w*[A-Z]/.test(told) ? told.charAt(0) : told.charAt(0).toUpperCase();
+  return first + told.slice(1) + (/[.?!]$/.test(told) ? "" : ".");
 }

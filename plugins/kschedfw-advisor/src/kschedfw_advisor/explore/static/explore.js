@@ -86,6 +86,10 @@ byId("work").append(news.element);
 fill(byId("map"), mapView.element);
 byId("side").after(splitter(byId("layout")));
 byId("tried").append(whatIf.tried);
+new ResizeObserver(([{ contentRect }]) => {
+  byId("layout").style.setProperty("--tried", `${contentRect.height}px`);
+  mapView.map.place();
+}).observe(byId("tried"));
 fill(byId("what-if-side"), whatIf.element);
 const sides = { pending: byId("pending-side"), node: byId("node-side"), "what-if": byId("what-if-side") };
 const chooseSide = tabs(
