@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import trustme
 
 from kschedfw.config import load_configuration
+from kschedfw.testing.forked import running_forked
 
 pytestmark = pytest.mark.slow
 
@@ -47,15 +46,14 @@ def test_there_are_commands() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_run(command: str, directory: Path) -> None:
     arguments = [*shlex.split(command)[1:], "--port", "0"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "kschedfw", *arguments], cwd=directory, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with running_forked("-m", "kschedfw", *arguments, cwd=directory) as process:
         assert process.stderr is not None
         said = ""
         while "extender at http" not in said and (line := process.stderr.readline()):
             said += line  # notes about the manifests come first
         process.terminate()
         rest = process.stderr.read()
+        process.wait()
     assert "extender at http" in said, said + rest
     assert (process.returncode, rest) == (0, "")
 

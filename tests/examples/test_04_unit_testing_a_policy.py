@@ -53,6 +53,7 @@ def test_another_weight_is_another_decision_as_its_readme_says(tmp_path: Path) -
     assert "1 failed" in result.stdout
 
 
+@pytest.mark.nightly
 def test_a_policy_that_is_less_strict_is_noticed(tmp_path: Path) -> None:
     result = run_tests(
         copy(tmp_path, file="quiet.py", old=">= self.args", new="> self.args"), tmp_path, *WITHOUT_CONTRACT

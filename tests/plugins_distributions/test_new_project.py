@@ -60,10 +60,11 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
+# The tutorial's project passes ruff each time: tests/docs/test_tutorial.py.
 @pytest.mark.parametrize(
     "kinds",
     [
-        pytest.param(["with a command"], id="usual names"),
+        pytest.param(["with a command"], id="usual names", marks=pytest.mark.nightly),
         pytest.param(["usual"], id="without a command", marks=pytest.mark.nightly),
         pytest.param(["short", "capitals and digits", "long"], id="other names", marks=pytest.mark.nightly),
     ],
