@@ -130,7 +130,7 @@ class ByDomain:
         """Return the value of one node."""
         return int(self.values[self.column.code_on(info)])
 
-    def at(self, nodes: NodeTable, rows: IntArray) -> npt.NDArray[np.integer]:
+    def at(self, nodes: NodeTable, rows: IntArray) -> npt.NDArray[Any]:
         """Return the values of the nodes in these rows, shape (k,)."""
         found: npt.NDArray[Any] = self.values.take(nodes.take(self.column.codes, rows))
         return found
@@ -140,34 +140,40 @@ class ByDomain:
 class DomainVerdicts:
     """The answers of a filter by domain; see `PluginByDomain`.
 
-    The values of each part (int8) are indices into `statuses`, of which the first is the success. If several parts
-    refuse a node, the first of them gives the reason.
+    Each part says which domains it refuses (bool), and `statuses` has its reason. If several parts refuse a node, the
+    first of them gives the reason.
     """
 
     parts: Sequence[ByDomain]
-    statuses: tuple[Status, ...]
+    statuses: Sequence[Status]
 
     def of(self, info: NodeInfo) -> Status | None:
         """Return the refusal of one node; None if it passes."""
-        code = next(filter(None, (part.of(info) for part in self.parts)), 0)
-        return self.statuses[code] if code else None
+        for part, status in zip(self.parts, self.statuses, strict=True):
+            if part.of(info):
+                return status
+        return None
 
     def at(self, nodes: NodeTable, rows: IntArray) -> Verdicts:
         """Return the verdicts on the nodes in these rows."""
-        codes: npt.NDArray[np.integer] | None = None
-        for part in self.parts:
-            its = part.at(nodes, rows)
-            codes = its if codes is None else np.where(codes, codes, its)
-        return Verdicts.passing(len(rows)) if codes is None else Verdicts(codes, self.statuses)
+        if not self.parts:
+            return Verdicts.passing(len(rows))
+        codes = np.zeros(len(rows), dtype=np.int16)
+        for index in reversed(range(len(self.parts))):
+            codes[self.parts[index].at(nodes, rows)] = index + 1
+        return Verdicts(codes, (Status.success(), *self.statuses))
 
     @property
     def refused(self) -> Sequence[ByDomain]:
-        """The refused domains (bool), once for each column."""
+        """The refused domains, once for each column."""
+        if len(self.parts) < 2:
+            return self.parts
         found: dict[int, ByDomain] = {}
         for part in self.parts:
-            refused, other = part.values != 0, found.get(id(part.column))
-            either = refused if other is None else np.logical_or(refused, other.values)
-            found[id(part.column)] = ByDomain(part.column, either)
+            other = found.get(id(part.column))
+            if other is not None:
+                part = ByDomain(part.column, np.logical_or(part.values, other.values))
+            found[id(part.column)] = part
         return list(found.values())
 
 

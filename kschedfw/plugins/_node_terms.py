@@ -82,7 +82,7 @@ class RequiredNodeAffinity:
         return self.terms is None or any_matches(self.terms, node)
 
     def refused_domains(self, nodes: NodeTable) -> Sequence[ByDomain] | None:
-        """Return 1 for values of labels and fields that aren't allowed; None where one term of several must match."""
+        """Return the values of labels and fields that aren't allowed; None where one term of several must match."""
         requirements = [
             (Requirement(key, Operator.IN, (value,)), nodes.label(key)) for key, value in self.labels
         ]
@@ -90,7 +90,7 @@ class RequiredNodeAffinity:
             if len(self.terms) != 1:
                 return None
             requirements += _with_columns(self.terms[0], nodes)
-        return [ByDomain(column, (~_satisfied(each, column)).view(np.int8)) for each, column in requirements]
+        return [ByDomain(column, ~_satisfied(each, column)) for each, column in requirements]
 
     def mask(self, nodes: NodeTable, rows: IntArray) -> Mask:
         """Return `allows` for many nodes, shape (k,) for `rows` of shape (k,)."""

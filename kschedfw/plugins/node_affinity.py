@@ -55,7 +55,6 @@ _NOT_THE_PODS = Status.unresolvable("node(s) didn't match Pod's node affinity/se
 _NOT_ENFORCED = Status.unresolvable("node(s) didn't match scheduler-enforced node affinity")
 _VERDICTS = (Status.success(), _NOT_ENFORCED, _NOT_THE_PODS)
 _NOT_THE_PODS_CODE = np.int8(_VERDICTS.index(_NOT_THE_PODS))
-_OF_THE_POD = (Status.success(), _NOT_THE_PODS)
 _CONFLICT = Status.unresolvable("pod affinity terms conflict")
 
 WeightedTerms = tuple[tuple[int, NodeSelectorTerm], ...]
@@ -150,7 +149,7 @@ class NodeAffinity(PluginByDomain[NodeAffinityArgs]):
 
     def domain_refusals(self, state: CycleState, nodes: NodeTable) -> DomainVerdicts | None:
         refused = None if self._enforced is not None else state.read(_REQUIRED).refused_domains(nodes)
-        return None if refused is None else DomainVerdicts(refused, _OF_THE_POD)
+        return None if refused is None else DomainVerdicts(refused, [_NOT_THE_PODS] * len(refused))
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> Status | None:

@@ -119,14 +119,15 @@ class RequiredState:
 
     def verdicts(self, nodes: NodeTable) -> DomainVerdicts:
         """Return the verdicts by domain."""
-        found = []
+        parts, statuses = [], []
         # In kube-scheduler's order of checks, since the first one gives the reason.
         for what in (WANTED, AVOIDED, AVERSE):
             for column, occupied in self._occupied(what, nodes):
                 refused = self._without_company(column, occupied) if what == WANTED else occupied
                 if refused is not None:
-                    found.append(ByDomain(column, refused.view(np.int8) * np.int8(what)))
-        return DomainVerdicts(found, _STATUSES)
+                    parts.append(ByDomain(column, refused))
+                    statuses.append(_STATUSES[what])
+        return DomainVerdicts(parts, statuses)
 
     def clone(self) -> RequiredState:
         return attrs.evolve(self, changes=dict(self._changes))

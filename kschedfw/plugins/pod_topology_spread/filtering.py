@@ -21,10 +21,6 @@ REASON_NO_LABEL = f"{REASON_SKEW} (missing required label)"
 _TOO_SKEWED = Status.unschedulable(REASON_SKEW)
 _NO_LABEL = Status.unresolvable(REASON_NO_LABEL)
 
-_STATUSES = (Status.success(), _TOO_SKEWED, _NO_LABEL)
-_TOO_SKEWED_CODE = _STATUSES.index(_TOO_SKEWED)
-_NO_LABEL_CODE = _STATUSES.index(_NO_LABEL)
-
 # kube-scheduler's, math.MaxInt32.
 _NO_MINIMUM = (1 << 31) - 1
 """The minimum over no domain: so large that no count exceeds it."""
@@ -104,26 +100,23 @@ class ConstraintCounts:
             code="topology-spread",
         )
 
-    def let_pass(self) -> bool:
-        """Tell whether surely every node of the snapshot passes, without a look at each domain."""
-        if self.changed or self.extent.unlabelled is not None:
-            return False
-        # NumPy finds the position of an extreme much faster than its value.
-        return not len(self.counts) or int(self.counts[self.counts.argmax()]) <= self.allowed()
-
-    def verdicts(self) -> ByDomain:
-        """Return the codes of the verdicts by domain."""
-        counts, code_of = self.counts, self.extent.column.code_of
+    def refused(self) -> Iterator[tuple[ByDomain, Status]]:
+        """Yield the domains that are too full, and the nodes without label, if there are any, with the reason."""
+        counts, column = self.counts, self.extent.column
         if self.changed:
             counts = counts.copy()
             for domain, count in self.changed.items():
-                if (code := code_of(domain)) >= 0:
+                if (code := column.code_of(domain)) >= 0:
                     counts[code] = count
-        verdicts = np.empty(len(counts) + 1, dtype=np.int8)
-        # Unsafe by its types alone: the product is 0 or the code.
-        np.multiply(counts > self.allowed(), _TOO_SKEWED_CODE, out=verdicts[:-1], casting="unsafe")
-        verdicts[-1] = _NO_LABEL_CODE
-        return ByDomain(self.extent.column, verdicts)
+        # NumPy finds the position of an extreme much faster than its value.
+        if len(counts) and int(counts[counts.argmax()]) > (allowed := self.allowed()):
+            too_full = np.zeros(len(counts) + 1, dtype=np.bool_)
+            np.greater(counts, allowed, out=too_full[:-1])
+            yield ByDomain(column, too_full), _TOO_SKEWED
+        if self.extent.unlabelled is not None:
+            lacking = np.zeros(len(counts) + 1, dtype=np.bool_)
+            lacking[-1] = True
+            yield ByDomain(column, lacking), _NO_LABEL
 
     def _number_of_domains(self) -> int:
         # A domain that a pod was added to or removed from is in kube-scheduler's map of counts, even without a counted
@@ -205,8 +198,8 @@ class HardSpread:
 
     def verdicts(self) -> DomainVerdicts:
         """Return the verdicts by domain of the constraints that may refuse a node."""
-        deciding = [domains for domains in self.domains if not domains.let_pass()]
-        return DomainVerdicts([each.verdicts() for each in deciding], _STATUSES)
+        found = [each for domains in self.domains for each in domains.refused()]
+        return DomainVerdicts([part for part, _ in found], [status for _, status in found])
 
 
 def _least(counts: IntArray, among: npt.NDArray[np.bool_], how_many: int) -> int:

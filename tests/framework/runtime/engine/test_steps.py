@@ -191,8 +191,8 @@ def by_domain(name: str, random: Random) -> PluginClass:
         def refused(key: str) -> Callable[[str | None], bool]:
             return lambda value: refuses(pod, (key, value), counts.get((key, value), 0))
 
-        parts = [values(nodes, key, refused(key), np.int8) for key in keys]
-        return DomainVerdicts(parts, (Status.success(), Status.unschedulable(f"{name} no")))
+        parts = [values(nodes, key, refused(key), bool) for key in keys]
+        return DomainVerdicts(parts, [Status.unschedulable(f"{name} no")] * len(parts))
 
     def domain_scores(_self: object, state: CycleState, nodes: NodeTable) -> DomainScores:
         counts = state.read(counts_key)
