@@ -1,4 +1,4 @@
-"""Names in the fragments of the changelog are those of the release, not those that something had before it."""
+"""Names in the changelog and its fragments are those of the release, not those that something had before it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ FRAGMENTS = [
     for kind in ("feature", "fix", "doc")
     for fragment in sorted((REPOSITORY / "docs" / "changelog.d").glob(f"*.{kind}.md"))
 ]
+CHANGELOG = REPOSITORY / "docs" / "changelog.md"
 NAME = re.compile(r"`(?:python -m )?(kschedfw\w*(?:\.\w+)+)[`(]")
 PROJECTS = [REPOSITORY / "pyproject.toml", *REPOSITORY.glob("plugins/*/pyproject.toml")]
 GROUPS = {  # of entry points
@@ -42,10 +43,10 @@ def exists(name: str) -> bool:
 
 
 @pytest.mark.slow
-def test_every_name_in_a_fragment_exists() -> None:
+def test_every_name_in_the_changelog_exists() -> None:
     named = {
         (fragment.name, name)
-        for fragment in FRAGMENTS
+        for fragment in (*FRAGMENTS, CHANGELOG)
         for name in NAME.findall(fragment.read_text(encoding="utf-8"))
         if name not in GROUPS and importlib.util.find_spec(name.partition(".")[0]) is not None
     }
