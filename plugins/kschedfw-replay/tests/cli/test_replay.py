@@ -11,7 +11,7 @@ from kschedfw_lab import read_results
 from kschedfw_replay import RecordingWriter, SegmentLimits, open_recording
 from replaying.scenes import START, Arrival, RecordedCluster, nodes, pod
 
-from kschedfw import Registry, VirtualClock
+from kschedfw import Registry, VirtualClock, make_node, make_pod
 from kschedfw.cli.app import run
 
 
@@ -214,3 +214,58 @@ def test_results_have_what_really_happened_as_a_policy(recording: Path, tmp_path
     } <= recorded.metrics.keys()
     assert default.metrics.keys() - recorded.metrics.keys() == {"moved", "gained", "lost", "fidelity"}
     assert default.metrics["fidelity"] == 1
+
+
+@pytest.fixture(scope="module")
+def with_image_volume(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of a pod whose image volume is on a node that is rather full: v1.37 counts that for less."""
+    path = tmp_path_factory.mktemp("recordings") / "recording"
+    holder = make_node("n0").capacity(cpu=10, memory="10Gi", pods=20).image("model:1", size=1000 << 20)
+    other = make_node("n1").capacity(cpu=10, memory="10Gi", pods=20)
+    full = make_pod("old").requests(cpu="3600m", memory="3686Mi").node("n0").build()
+    arriving = make_pod("new").requests(cpu="100m", memory="100Mi").image("app:1")
+    arriving.volume("model", {"image": {"reference": "model:1"}})
+    with RecordingWriter(path, cluster="test", clock=VirtualClock(START)) as writer:
+        cluster = RecordedCluster([holder.build(), other.build(), full], Registry())
+        for record in cluster.run([Arrival(START + 5, arriving.build(), duration=20.0)], START + 90):
+            writer.write(record)
+    return path
+
+
+class TestVersions:
+    """`--kube-version`: what an upgrade would have changed, and by which gate or rule."""
+
+    VERSIONS = ("--kube-version", "1.36", "--kube-version", "1.37")
+
+    def test_a_pod_that_moves_has_the_change_that_it_comes_from(
+        self, with_image_volume: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert replay(with_image_volume, *self.VERSIONS, "--json") == 0
+        (upgrade,) = json.loads(capsys.readouterr().out)["upgrades"]
+        assert (upgrade["baseline"], upgrade["label"]) == ("default@1.36", "default@1.37")
+        assert upgrade["reasons"] == [{"reason": "ImageVolumes (kubernetes/kubernetes#138951)", "pods": 1}]
+        (move,) = upgrade["moves"]
+        assert (move["pod"], move["before"], move["after"]) == ("default/new", "n0", "n1")
+
+    def test_the_reasons_are_in_the_table(
+        self, with_image_volume: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert replay(with_image_volume, *self.VERSIONS) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert "default@1.37: by which change not the node of default@1.36 pods" in out
+        assert "ImageVolumes (kubernetes/kubernetes#138951) 1" in out
+
+    def test_a_version_that_changes_nothing_says_so(
+        self, recording: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert replay(recording, "--kube-version", "1.35", "--kube-version", "1.36") == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert "default@1.36: every pod has the node that it has under default@1.35" in out
+
+    def test_one_version_is_too_few_and_so_are_two_configurations(
+        self, recording: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert replay(recording, "--kube-version", "1.37") == 2
+        assert "give --kube-version at least twice" in capsys.readouterr().err
+        assert replay(recording, *self.VERSIONS, "--config", "default", "--config", "default@1.35") == 2
+        assert "--kube-version replays versions of one --config" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from kschedfw_lab.compare.metrics import (
 )
 from kschedfw_lab.compare.own_metrics import FinishedRun, OwnMetric
 from kschedfw_lab.compare.running import compare
-from kschedfw_lab.compare.upgrade import Reason
+from kschedfw_lab.compare.upgrade import Reason, reasons
 from kschedfw_lab.compare.why import Against, Ground, Points, against
 
 __all__ = [
@@ -45,4 +45,5 @@ __all__ = [
     "failures_of",
     "fragmentation",
     "imbalance_within",
+    "reasons",
 ]

@@ -19,8 +19,17 @@ from kschedfw_lab.sweep.prices import Prices, read_prices
 from rich.console import Console
 
 from kschedfw.api.reading import UnreadableError, content_of
-from kschedfw.cli import ExitCode, NoProgressOption, SeedOption, UsageError, candidates_of, complain, tell
-from kschedfw.config import WHAT_THERE_IS
+from kschedfw.cli import (
+    ExitCode,
+    NoProgressOption,
+    SeedOption,
+    UsageError,
+    candidates_by_version,
+    candidates_of,
+    complain,
+    tell,
+)
+from kschedfw.config import VERSIONS, WHAT_THERE_IS
 from kschedfw_replay.cli.replay_output import print_replays
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.reader import open_recording
@@ -33,6 +42,8 @@ REPLAY_HELP = """Replay a recording under one or more configurations, beside wha
 
 RECORDING is a directory that record wrote. Pods arrive as recorded, in virtual time, and go where the configuration
 puts them; each stays there for as long as it stayed on its node in reality. Nodes and other objects change as recorded.
+With --kube-version, the configurations are versions of Kubernetes, and pods that move between them have a reason: a
+feature gate or a rule.
 
 \b
 Exit codes:
@@ -69,6 +80,17 @@ def replay(
         list[str] | None,
         typer.Option(
             metavar="WHAT", help=f"What to replay it under: {WHAT_THERE_IS}. Repeatable; by default default."
+        ),
+    ] = None,
+    kube_version: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kube-version",
+            metavar="VERSION",
+            help=(
+                "Replay versions of Kubernetes instead, with one --config or the default one, and find the changes "
+                f"that pods move by: {', '.join(VERSIONS)}. Give it two times or more."
+            ),
         ),
     ] = None,
     fidelity: Annotated[
@@ -114,7 +136,14 @@ def replay(
     results: KeepOption = None,
     no_progress: NoProgressOption = False,
 ) -> None:
-    setups = candidates_of(config or ["default"], at_least=1, option="--config")
+    remake = None
+    if kube_version:
+        if len(config or ()) > 1:
+            raise UsageError("--kube-version replays versions of one --config")
+        versions = candidates_by_version(config[0] if config else "default", kube_version, option="--config")
+        setups, remake = list(versions.setups), versions.remake
+    else:
+        setups = candidates_of(config or ["default"], at_least=1, option="--config")
     conditions = _conditions(fail_on or ())
     begin, end = -math.inf if since is None else since, math.inf if until is None else until
     if begin >= end:
@@ -132,6 +161,7 @@ def replay(
             fidelity=fidelity,
             price_of=annotated_price if prices is None else _read_prices(prices).of,
             progress=show,
+            remake=remake,
         )
         for policy, metrics in metrics_by_policy(comparison).items():
             keeper.add({"policy": policy, "seed": seed}, metrics)

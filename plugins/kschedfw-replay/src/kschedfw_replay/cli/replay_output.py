@@ -17,6 +17,7 @@ from kschedfw_replay.replaying.comparing import ReplayComparison
 from kschedfw_replay.replaying.fidelity import FidelityReport
 from kschedfw_replay.replaying.measures import Measures, Waits
 from kschedfw_replay.replaying.replay import Replayed
+from kschedfw_replay.replaying.upgrading import Upgrade
 from kschedfw_replay.shadow.output import agreements, line
 
 REASONS = 10
@@ -45,6 +46,8 @@ def _parts(comparison: ReplayComparison) -> Iterator[RenderableType]:
     for run in comparison.runs:
         if run.why:
             yield _moves(run)
+    for upgrade in comparison.upgrades:
+        yield _upgrade(upgrade)
     if comparison.fidelity is not None:
         yield _fidelity(comparison.fidelity, comparison.runs[0].label)
     notes = []
@@ -110,6 +113,15 @@ def _waits(name: str, every: Sequence[Waits]) -> Iterator[Sequence[str]]:
     yield f"{name}, p95", *(f"{each.p95:,.3f} s" for each in every)
     yield f"{name}, p99", *(f"{each.p99:,.3f} s" for each in every)
     yield f"{name}, max", *(f"{each.max:,.3f} s" for each in every)
+
+
+def _upgrade(upgrade: Upgrade) -> Padding:
+    if not upgrade.moves:
+        return block(f"{upgrade.label}: every pod has the node that it has under {upgrade.baseline}")
+    table = plain_table("", f"{upgrade.label}: by which change not the node of {upgrade.baseline}", "pods")
+    for reason, count in upgrade.reasons.items():
+        table.add_row(Text(reason), f"{count:,}")
+    return block(table)
 
 
 def _moves(run: Replayed) -> Padding:

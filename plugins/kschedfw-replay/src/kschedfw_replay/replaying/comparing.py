@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from kschedfw import Registry
+from kschedfw.config import FeatureGates
 from kschedfw.scheduler import Setup
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.records import Record
@@ -19,6 +20,7 @@ from kschedfw_replay.replaying.history import Happening, History
 from kschedfw_replay.replaying.measures import Measures
 from kschedfw_replay.replaying.replay import EXPLAINED, Replay, Replayed
 from kschedfw_replay.replaying.room import PriceOf, Room, annotated_price
+from kschedfw_replay.replaying.upgrading import Upgrade, upgrades
 
 
 @attrs.frozen
@@ -34,6 +36,7 @@ class ReplayComparison:
         recorded: what really happened.
         runs: one for each configuration.
         fidelity: how often the first configuration decides as the recorded scheduler; None if it wasn't asked for.
+        upgrades: the pods that each version but the first places otherwise; empty unless versions are compared.
     """
 
     begins: float
@@ -44,6 +47,7 @@ class ReplayComparison:
     recorded: Measures
     runs: tuple[Replayed, ...]
     fidelity: FidelityReport | None = None
+    upgrades: tuple[Upgrade, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The comparison in types that `json.dumps` knows."""
@@ -56,6 +60,7 @@ class ReplayComparison:
             "recorded": _measures_json(self.recorded),
             "configurations": [_run_json(run) for run in self.runs],
             "fidelity": None if self.fidelity is None else _fidelity_json(self.fidelity),
+            "upgrades": [upgrade.to_json() for upgrade in self.upgrades],
         }
 
 
@@ -71,6 +76,7 @@ def replay_recording(
     registry: Registry | None = None,
     price_of: PriceOf = annotated_price,
     progress: Callable[[str], None] = lambda _label: None,
+    remake: Callable[[FeatureGates], Setup] | None = None,
 ) -> ReplayComparison:
     """Replay a recording under each of the configurations.
 
@@ -85,6 +91,8 @@ def replay_recording(
         registry: of plugins.
         price_of: a node's hourly price, in billionths; by default that in the annotation `kschedfw/price`.
         progress: called with what is replayed next.
+        remake: returns the configuration with other gates, if the configurations are versions of one; then the changes
+            are found by which pods are placed otherwise, in some more replays.
 
     Raises:
         RecordingError: the recording is damaged, or nothing of it is in the window.
@@ -122,8 +130,16 @@ def replay_recording(
             make_room=lambda begins: Room(begins, typical, price_of),
             # Each replay reads the same history, so following one is enough.
             observe=_ignore if runs else lambda each: recorded_room.take(each.at, each.old, each.new),
+            keeps_nodes=remake is not None,
         )
         runs.append(replay.run())
+
+    def once_more(setup: Setup) -> Replayed:
+        progress("the changes between versions")
+        return Replay(
+            setup, history, survey.fates, seed=seed, explained=0, registry=registry, keeps_nodes=True
+        ).run()
+
     return ReplayComparison(
         begins=history.begins,
         ends=history.ends,
@@ -133,6 +149,7 @@ def replay_recording(
         recorded=survey.measures(history.ends).with_room(recorded_room, history.ends),
         runs=tuple(runs),
         fidelity=fidelity_report,
+        upgrades=() if remake is None else upgrades(setups, runs, remake, once_more),
     )
 
 

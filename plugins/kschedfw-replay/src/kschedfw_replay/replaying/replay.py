@@ -7,7 +7,7 @@ import itertools
 import math
 import operator
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final, cast
 
@@ -100,6 +100,8 @@ class Replayed:
         lost: pods that were bound only in the recording.
         why: reasons for moves, of the first ones, with their numbers.
         examples: the first pods that moved, without those of ties.
+        nodes: each pod's `namespace/name` and the node that it was bound to first, by its number in the recording;
+            empty unless asked for.
     """
 
     label: str
@@ -110,6 +112,7 @@ class Replayed:
     lost: int
     why: Counter[str]
     examples: tuple[Moved, ...]
+    nodes: Mapping[int, tuple[str, str]] = attrs.field(factory=dict)
 
 
 @attrs.define(eq=False)
@@ -118,6 +121,7 @@ class _Stay:
 
     Attributes:
         pod: as recorded last.
+        number: the pod's number in the recording, by which it is the same one in every replay.
         fate: what became of it really.
         left: the seconds that it still has to run once it is bound.
         is_given: whether its place isn't for the configuration to decide.
@@ -127,6 +131,7 @@ class _Stay:
     """
 
     pod: Pod
+    number: int
     fate: Fate
     left: float
     is_given: bool
@@ -164,6 +169,7 @@ class Replay:
         registry: Registry | None = None,
         make_room: Callable[[float], Room] | None = None,
         observe: Callable[[Happening], object] = lambda _happening: None,
+        keeps_nodes: bool = False,
     ) -> None:
         """Prepare the run.
 
@@ -176,7 +182,9 @@ class Replay:
             registry: of plugins.
             make_room: makes what follows the room on nodes, given the time at which the history begins.
             observe: called with each happening, before it is replayed.
+            keeps_nodes: whether the result has the node of each pod, which takes memory for all pods of the recording.
         """
+        self._nodes: dict[int, tuple[str, str]] | None = {} if keeps_nodes else None
         self._make_room, self._observe = make_room, observe
         self._room: Room | None = None
         self._setup, self._history, self._fates = setup, history, fates
@@ -243,6 +251,7 @@ class Replay:
             lost=self._counts["lost"],
             why=self._why,
             examples=tuple(self._examples),
+            nodes=self._nodes or {},
         )
 
     def _make_scheduler(self) -> Scheduler:
@@ -331,8 +340,9 @@ class Replay:
     def _arrive(self, pod: Pod) -> None:
         is_given = bool(pod.node_name) or not self._is_ours(pod)
         # The survey has numbered the pods in the same order.
-        fate = self._fates[next(self._numbers)]
-        stay = _Stay(pod if is_given else self._undecided(pod), fate, fate.run_time, is_given)
+        number = next(self._numbers)
+        fate = self._fates[number]
+        stay = _Stay(pod if is_given else self._undecided(pod), number, fate, fate.run_time, is_given)
         self._recorded[pod.key] = stay
         self._come(stay)
 
@@ -459,6 +469,8 @@ class Replay:
         if stay.was_bound or stay.is_given:
             return
         stay.was_bound = True
+        if self._nodes is not None:
+            self._nodes[stay.number] = pod.key, pod.node_name
         recorded = stay.fate.node
         self._counts["gained" if recorded is None else "same" if recorded == pod.node_name else "moved"] += 1
 
