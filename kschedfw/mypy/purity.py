@@ -1,4 +1,4 @@
-"""What a hook that promises to be pure reads or changes beside its arguments, as far as its own source shows it.
+"""Reads and changes beside its arguments of a hook that promises to be pure, as far as its own source shows them.
 
 Functions that the hook calls aren't followed, and no values: a table of the module that something else changes, or the
 order of a set, is found by `PluginContract`.

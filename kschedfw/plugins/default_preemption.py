@@ -23,9 +23,6 @@ from kschedfw import (
     Plugin,
     Pod,
     PostFilterResult,
-    PreemptionEvaluator,
-    PreemptionPlan,
-    PreemptionRules,
     QueueingHint,
     Status,
     hookimpl,
@@ -42,6 +39,7 @@ from kschedfw.framework.preemption.rules import (
     DEFAULT_MIN_CANDIDATE_NODES_PERCENTAGE,
 )
 from kschedfw.framework.versions.v1_37 import GROUP_POST_FILTER, GROUP_VICTIMS
+from kschedfw.preemption import PreemptionEvaluator, PreemptionPlan, PreemptionRules
 
 _PERCENTAGE = "minCandidateNodesPercentage"
 _ABSOLUTE = "minCandidateNodesAbsolute"

@@ -11,7 +11,6 @@ from random import Random
 import pytest
 
 from kschedfw import (
-    ConcurrentCycleError,
     FitError,
     InMemoryCluster,
     PlacementEndedError,
@@ -29,7 +28,7 @@ from kschedfw import (
 )
 from kschedfw.aio import AsyncScheduler, ClusterBridge, NotOpenError
 from kschedfw.cluster import Cluster
-from kschedfw.scheduler import BindingExecutor
+from kschedfw.scheduler import BindingExecutor, ConcurrentCycleError
 from kschedfw.testing.waiting import PATIENCE
 from tests.aio.site import Site, nodes, until
 

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw import FieldValidation, read_manifests
+from kschedfw import read_manifests
+from kschedfw.api import FieldValidation
 from kschedfw.api.convert import json_name
 from kschedfw.api.kinds import KINDS
 from kschedfw.api.known_fields import FILE, unknown_fields

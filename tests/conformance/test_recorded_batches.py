@@ -15,13 +15,14 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedfw import BatchAttempt, BatchFlush, InMemoryCluster, Node, Pod
+from kschedfw import InMemoryCluster, Node, Pod
 from kschedfw.api.manifests import object_from_manifest
 from kschedfw.framework.gate_table import OPPORTUNISTIC_BATCHING
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.engine.totals import Totals
+from kschedfw.metrics import BatchAttempt, BatchFlush
 from kschedfw.scheduler import Scheduler, Selection, profiles_of
 from kschedfw.testing import FakeClock
 from tests.config.documents import document, loaded

@@ -17,7 +17,7 @@ readable = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "signatures.p
         ("(meta: ObjectMeta = NOTHING)", "(meta: ObjectMeta=...)"),
         ("(now: ~a.b.C = <function LocalCopy.<lambda>>)", "(now: ~a.b.C=...)"),
         ("(wanted: ~a.C = <function _every at 0x7f>)", "(wanted: ~a.C=...)"),
-        ("(metrics: ~a.C = <kschedfw.NoMetrics object>)", "(metrics: ~a.C=...)"),
+        ("(metrics: ~a.C = <kschedfw.metrics.NoMetrics object>)", "(metrics: ~a.C=...)"),
         ("(type: type[str] = <class 'pathlib.Path'>)", "(type: type[str]=Path)"),
         ("(code: Code = <Code.SUCCESS: 0>)", "(code: Code=Code.SUCCESS)"),
         ("(*args: ~typing.~P)", "(*args: P)"),

@@ -32,7 +32,6 @@ from kschedfw import (
     StateKey,
     Status,
     Verdicts,
-    VolumeStage,
     hookimpl,
 )
 from kschedfw.api import (
@@ -45,6 +44,7 @@ from kschedfw.api import (
 )
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.gate_table import STORAGE_CAPACITY_SCORING
+from kschedfw.metrics import VolumeStage
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._migration import MIGRATED_PLUGINS
 from kschedfw.plugins._storage import StoragePlugin, queue_if_used

@@ -10,8 +10,9 @@ import pytest
 from kschedfw_capacity import CapacityScheduling, ElasticQuota
 from tests.scenes import node, pod, quota, terminating
 
-from kschedfw import Node, NodeToStatus, Pod, PreemptionPlan, Status, read_manifests
+from kschedfw import Node, NodeToStatus, Pod, Status, read_manifests
 from kschedfw.api.pod import PodCondition
+from kschedfw.preemption import PreemptionPlan
 from kschedfw.testing import FrameworkHarness
 
 BOTH = (quota("a", 4), quota("b", 4))

@@ -22,11 +22,9 @@ from kschedfw import (
     Handle,
     InMemoryCluster,
     KschedfwError,
-    MetricKind,
     Parallelizer,
     Parts,
     Plugin,
-    PluginMetric,
     Pod,
     Profile,
     Registry,
@@ -50,6 +48,7 @@ from kschedfw.framework.metrics import (
     PluginSampling,
     VolumeStage,
 )
+from kschedfw.metrics import MetricKind, PluginMetric
 from kschedfw.testing import FakeClock
 
 PROFILE = "default-scheduler"

@@ -19,14 +19,13 @@ from kschedfw import (
     Pod,
     PodInfo,
     PostFilterResult,
-    PreemptionEvaluator,
-    PreemptionPlan,
     QueueingHint,
     StateKey,
     Status,
     Verdicts,
     hookimpl,
 )
+from kschedfw.preemption import PreemptionEvaluator, PreemptionPlan
 from kschedfw_capacity.amounts import Amounts
 from kschedfw_capacity.demand import Demand
 from kschedfw_capacity.elastic_quota import ElasticQuota

@@ -7,18 +7,8 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from kschedfw import (
-    Candidate,
-    CycleState,
-    DisruptionBudgets,
-    Handle,
-    NodeInfo,
-    Pod,
-    PodInfo,
-    PreemptionRules,
-    Status,
-    Victims,
-)
+from kschedfw import CycleState, Handle, NodeInfo, Pod, PodInfo, Status
+from kschedfw.preemption import Candidate, DisruptionBudgets, PreemptionRules, Victims
 from kschedfw_capacity.amounts import Amounts
 from kschedfw_capacity.demand import Demand
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import attrs
 
-from kschedfw import (
+from kschedfw import Code
+from kschedfw.api import how_to_install
+from kschedfw.metrics import (
     AttemptResult,
     BatchAttempt,
     BatchFlush,
     CachedObject,
-    Code,
     DevicePreparation,
     HintResult,
     MeasuredPoint,
@@ -24,7 +25,6 @@ from kschedfw import (
     PluginMetric,
     VolumeStage,
 )
-from kschedfw.api import how_to_install
 from kschedfw.scheduler import MissingExtraError
 
 try:

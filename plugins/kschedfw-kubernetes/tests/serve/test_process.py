@@ -68,7 +68,7 @@ def test_it_schedules_until_sigterm(server: ApiServer, tmp_path: Path) -> None:
 
 
 RECORDER = """
-from kschedfw import NoMetrics, OfferedRecorder
+from kschedfw.metrics import NoMetrics, OfferedRecorder
 
 
 class Told(NoMetrics):

@@ -11,22 +11,9 @@ from kschedfw_kubernetes.prometheus_metrics import PrometheusMetrics
 from kschedfw_kubernetes.serve import recorders
 from kschedfw_kubernetes.serve.recorders import all_of, made_recorders
 
-from kschedfw import (
-    RECORDERS,
-    InMemoryCluster,
-    KschedfwError,
-    MetricKind,
-    MetricsRecorder,
-    NoMetrics,
-    OfferedRecorder,
-    PluginMetric,
-    Registry,
-    Scheduler,
-    default_profile,
-    make_node,
-    make_pod,
-)
+from kschedfw import InMemoryCluster, KschedfwError, Registry, Scheduler, default_profile, make_node, make_pod
 from kschedfw.framework.plugin_metrics import RecordValue
+from kschedfw.metrics import RECORDERS, MetricKind, MetricsRecorder, NoMetrics, OfferedRecorder, PluginMetric
 
 
 class Noted(NoMetrics):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from kschedfw import Pod, QosClass, pod_qos_class
+from kschedfw import Pod
+from kschedfw.api import QosClass, pod_qos_class
 from kschedfw_topoaware.amounts import Amounts, amounts_of, highest, is_native, total
 
 

@@ -12,16 +12,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw import (
-    DevicePreparation,
-    Handle,
-    KschedfwError,
-    MemberStates,
-    Node,
-    Pod,
-    record_event,
-    retry_on_conflict,
-)
+from kschedfw import Handle, KschedfwError, MemberStates, Node, Pod, record_event, retry_on_conflict
 from kschedfw.api import (
     CLAIM_FINALIZER,
     EMPTY,
@@ -35,6 +26,7 @@ from kschedfw.api import (
     ResourceClaimSpec,
 )
 from kschedfw.api.reading import quoted
+from kschedfw.metrics import DevicePreparation
 from kschedfw_devices.dynamic_resources.decision import NodeDevices, PodDevices, binding_readiness, is_overdue
 from kschedfw_devices.dynamic_resources.extended import NO_REQUESTS, ExtendedRequests, generated_name
 from kschedfw_devices.dynamic_resources.manager import ResourceClaims, without_allocation

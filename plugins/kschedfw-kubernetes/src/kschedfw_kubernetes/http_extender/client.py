@@ -14,10 +14,10 @@ from kschedfw import (
     Pod,
     Snapshot,
     SystemClock,
-    Victims,
 )
 from kschedfw.api import EMPTY, Named, to_manifest, wrapped
 from kschedfw.config import ExtenderConfig, check_extenders, without_password
+from kschedfw.preemption import Victims
 from kschedfw_kubernetes.http_extender.errors import as_told
 from kschedfw_kubernetes.http_extender.go_json import Json, WireError, encode
 from kschedfw_kubernetes.http_extender.transport import Transport

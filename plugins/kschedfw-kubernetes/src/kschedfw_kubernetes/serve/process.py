@@ -20,10 +20,11 @@ from typing import Final
 
 import attrs
 
-from kschedfw import Clock, MetricsRecorder, Registry, SchedulerConfiguration, scheduler_from_configuration
+from kschedfw import Clock, Registry, SchedulerConfiguration, scheduler_from_configuration
 from kschedfw.api import EMPTY, PodGroup, without_collections
 from kschedfw.cluster import Cluster
 from kschedfw.config import GENERIC_WORKLOAD
+from kschedfw.metrics import MetricsRecorder
 from kschedfw.scheduler import Structured, profiles_of
 from kschedfw_kubernetes.cluster import (
     SCHEDULER_KINDS,

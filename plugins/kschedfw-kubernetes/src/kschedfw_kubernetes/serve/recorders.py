@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from kschedfw import RECORDERS, MetricsRecorder, NoMetrics, PluginMetric
+from kschedfw.metrics import RECORDERS, MetricsRecorder, NoMetrics, PluginMetric
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,8 @@ import logging
 from collections.abc import Collection
 from typing import Final
 
-from kschedfw import Clock, Code, CycleState, Framework, MeasuredPoint, Pod, ScheduleResult, format_duration
+from kschedfw import Clock, Code, CycleState, Framework, Pod, ScheduleResult, format_duration
+from kschedfw.metrics import MeasuredPoint
 from kschedfw.scheduler import Algorithm, Structured
 from kschedfw_kubernetes.prometheus_metrics import PrometheusMetrics
 

@@ -54,7 +54,7 @@ class Form(Enum):
     BATCH = "batch"
     """By its batch forms, for every pod."""
     MEMO = "memo"
-    """As it is: by batch forms, and by answers that are kept."""
+    """The scheduler in its usual form: by batch forms, and by answers that are kept."""
 
 
 @attrs.frozen

@@ -11,9 +11,9 @@ from typing import Final
 import attrs
 import numpy as np
 
-from kschedfw import MetricKind
 from kschedfw.api import Extensions
 from kschedfw.cluster import Cluster
+from kschedfw.metrics import MetricKind
 from kschedfw.simulator import Report
 from kschedfw_lab.compare.metrics import NodeAllocation, Unit
 

@@ -16,12 +16,11 @@ from kschedfw import (
     NodeInfo,
     Plugin,
     Pod,
-    QosClass,
     Reads,
     Status,
     hookimpl,
-    pod_qos_class,
 )
+from kschedfw.api import QosClass, pod_qos_class
 
 _MEMORY_PRESSURE = Status.unresolvable("node(s) had memory pressure")
 _DISK_PRESSURE = Status.unresolvable("node(s) had disk pressure")
