@@ -241,6 +241,37 @@ class NodeByNode:
             return crowded
         return _SUCCESS if crowded is None else first_refusal(filters, crowded[0], pod, crowded[1])
 
+    def refusal_beside_nominated_pods(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo, alone: Status
+    ) -> Status:
+        """Return the first refusal of the node with its nominated pods added, or else `alone`.
+
+        `alone` is the first refusal without these pods, or a success. What the filters that read no pods answer is
+        known from it, so that they aren't asked again.
+        """
+        crowded = self.add_nominated_pods(state, pod, node_info)
+        if crowded is None:
+            return alone
+        if isinstance(crowded, Status):
+            return crowded
+        reading = self.reading_pods(state)
+        if alone.is_success:
+            status = first_refusal(reading, crowded[0], pod, crowded[1])
+            return alone if status.is_success else status
+        for each in self.active(state):
+            is_last = each.name == alone.plugin
+            if each in reading:
+                status = each.ask_filter(crowded[0], pod, crowded[1])
+                if not status.is_success:
+                    return status
+                if is_last:
+                    break
+            elif is_last:
+                return alone
+        # The filter that refuses the node lets it pass beside these pods, and those after it haven't been asked.
+        status = first_refusal(self.active(state), crowded[0], pod, crowded[1])
+        return alone if status.is_success else status
+
     def add_nominated_pods(
         self, state: CycleState, pod: Pod, node_info: NodeInfo
     ) -> tuple[CycleState, NodeInfo] | Status | None:

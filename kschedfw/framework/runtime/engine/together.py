@@ -320,17 +320,18 @@ class Together:
 
     def _add_nominated(self, run: _Run, found: Codes) -> None:
         """Replace the codes of nodes that refuse the pod because of the pods that are nominated to them."""
-        table = run.nodes.table
-        active = self._filters.active(run.state)
+        table, codes = run.nodes.table, run.plan.codes
         for name in self._handle.nominator.nominated_nodes():
             row = table.rows.get(name)
             if row is None or run.totals[row] >= 0:
                 continue
             # A refusal with the nominated pods comes before one without them.
-            info = table.node_infos[row]
-            status = self._filters.refusal_with_nominated_pods(active, run.state, run.pod, info)
-            if not status.is_success:
-                found[row] = run.plan.codes.code_of(status)
+            alone = codes.statuses[found[row]]
+            status = self._filters.refusal_beside_nominated_pods(
+                run.state, run.pod, table.node_infos[row], alone
+            )
+            if status is not alone:
+                found[row] = codes.code_of(status)
 
     # Scores
 
