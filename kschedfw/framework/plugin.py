@@ -54,6 +54,7 @@ class AmountsRule(Enum):
     LEAST_ALLOCATED = "least-allocated"
     """Refuse nodes with too little left, and score by the free shares of CPU and memory.
 
+    A refusal follows from which amounts are too small on the node; it doesn't say by how much.
     Extended resources count if `sign` returns a signature for the pod: a node must have what the pod requests.
     """
     MOST_ALLOCATED = "most-allocated"

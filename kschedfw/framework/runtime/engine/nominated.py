@@ -6,7 +6,7 @@ priority, and without them. The pass looks at nodes without them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -15,7 +15,7 @@ import numpy as np
 from kschedfw.api.pod import Pod
 from kschedfw.api.records import frozen
 from kschedfw.framework.cycle_state import CycleState
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.arrays import Codes, FloatArray, IntArray
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nominator import Nominator
@@ -32,8 +32,13 @@ _FEW: Final = 8
 class _Taken:
     """Amounts that nominated pods of a priority or a higher one would take, shape (k, 4), and their nodes' rows."""
 
-    key: tuple[int, int, int]
-    """The versions of nominations and of the table's layout, and the priority."""
+    version: int
+    """The version of nominations."""
+    layout: int
+    """The layout of the table that has the rows."""
+    priority: int
+    by_node: dict[str, tuple[int, int, int, int]]
+    """The amounts by the name of the node, also of nodes that the table lacks."""
     rows: IntArray
     amounts: IntArray
     few: Sequence[tuple[int, Sequence[int]]] = attrs.field(init=False)
@@ -72,6 +77,50 @@ class NominatedRoom:
         codes[rows] = 1
         return codes
 
+    def add_refusals(
+        self,
+        plan: Plan,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeSelection,
+        totals: FloatArray,
+        found: Codes,
+    ) -> None:
+        """Replace the codes of nodes that refuse the pod because of the pods that are nominated to them.
+
+        `found` has the code of the first refusal without these pods by row; `totals` are below 0 where a node refuses.
+        """
+        table, codes = nodes.table, plan.codes
+        shortages = self._shortages(plan, state, pod, nodes)
+        known: dict[tuple[int, int], int] = {}
+        for name in self._nominator.nominated_nodes():
+            row = table.rows.get(name)
+            if row is None or totals[row] >= 0:
+                continue
+            alone, short = int(found[row]), shortages.get(row)
+            code = None if short is None else known.get((alone, short))
+            if code is None:
+                # A refusal with the nominated pods comes before one without them.
+                before, info = codes.statuses[alone], table.node_infos[row]
+                status = self._filters.refusal_beside_nominated_pods(state, pod, info, before)
+                code = alone if status is before else codes.code_of(status)
+                if short is not None:
+                    known[alone, short] = code
+            found[row] = code
+
+    def _shortages(self, plan: Plan, state: CycleState, pod: Pod, nodes: NodeSelection) -> Mapping[int, int]:
+        """Return which amounts are too small beside the nominated pods, as bits, by the row of a node with such pods.
+
+        Nodes with equal bits, which refuse the pod for the same reason without these pods, do so beside them, too: by
+        an `AmountsRule` a refusal follows from which amounts are too small. Return nothing if more than room decides.
+        """
+        if not self._only_room_decides(plan, state, pod):
+            return {}
+        taken, wanted = self._taken_from(pod, nodes), np.array(wanted_amounts(pod.requests))
+        is_short = nodes.table.free[taken.rows, :4] - taken.amounts < wanted
+        bits = np.packbits(is_short, axis=1)[:, 0]
+        return dict(zip(taken.rows.tolist(), bits.tolist(), strict=True))
+
     def _only_room_decides(self, plan: Plan, state: CycleState, pod: Pod) -> bool:
         """Tell whether more pods on a node can't change any answer but that about free amounts."""
         skipped = state.skip_filter_plugins
@@ -104,24 +153,27 @@ class NominatedRoom:
         return found
 
     def _taken_from(self, pod: Pod, nodes: NodeSelection) -> _Taken:
-        key = self._nominator.version, nodes.table.layout, pod.priority
         # The kept amounts count every nomination, but a pod's own one leaves it its room.
         is_nominated = bool(self._nominator.node_of(pod.uid))
-        if not is_nominated and self._taken is not None and self._taken.key == key:
-            return self._taken
-        crowded = self._crowded(pod, nodes)
-        amounts = [
-            [
-                sum(each.milli_cpu for each in requests),
-                sum(each.memory for each in requests),
-                sum(each.ephemeral_storage for each in requests),
-                len(requests),
-            ]
-            for _, infos in crowded
-            for requests in [[info.requests.amounts for info in infos]]
-        ]
-        rows = np.array([row for row, _ in crowded], dtype=np.int64)
-        taken = _Taken(key, rows, np.array(amounts, dtype=np.int64).reshape(-1, 4))
+        known = None if is_nominated else self._taken
+        version, priority, table = self._nominator.version, pod.priority, nodes.table
+        changed: Iterable[str] | None = None
+        if known is not None and known.priority == priority:
+            if known.version == version and known.layout == table.layout:
+                return known
+            changed = self._nominator.changed_since(known.version)
+        by_node = {} if known is None or changed is None else known.by_node
+        # Each preemptor is nominated, so that of many nominations one is new for the next.
+        for name in self._nominator.nominated_nodes() if changed is None else set(changed):
+            amounts = _sum_of(self._filters.nominated_pods(pod, name))
+            if amounts[3]:
+                by_node[name] = amounts
+            else:
+                by_node.pop(name, None)
+        there = [(table.rows[name], amounts) for name, amounts in by_node.items() if name in table.rows]
+        rows = np.array([row for row, _ in there], dtype=np.int64)
+        its = np.array([amounts for _, amounts in there], dtype=np.int64).reshape(-1, 4)
+        taken = _Taken(version, table.layout, priority, by_node, rows, its)
         if not is_nominated:
             self._taken = taken
         return taken
@@ -144,3 +196,14 @@ class NominatedRoom:
             if not status.is_success:
                 rows.append(row)
         return rows
+
+
+def _sum_of(infos: Sequence[PodInfo]) -> tuple[int, int, int, int]:
+    """Return the CPU, memory and ephemeral storage that these pods request, and their number."""
+    requests = [info.requests.amounts for info in infos]
+    return (
+        sum([each.milli_cpu for each in requests]),
+        sum([each.memory for each in requests]),
+        sum([each.ephemeral_storage for each in requests]),
+        len(requests),
+    )

@@ -295,7 +295,7 @@ class Together:
         for row, status in run.said.items():
             found[row] = codes.code_of(status)
         if not self._handle.nominator.is_empty:
-            self._add_nominated(run, found)
+            self._nominated.add_refusals(plan, state, run.pod, nodes, run.totals, found)
         return NodeCodes(
             looked_at, table.take(found, looked_at.rows), codes.statuses, count=run.processed - run.count
         )
@@ -317,21 +317,6 @@ class Together:
         if verdicts is Verdicts.passing(len(table)):
             return None
         return codes.of_verdicts(verdicts, step.name)
-
-    def _add_nominated(self, run: _Run, found: Codes) -> None:
-        """Replace the codes of nodes that refuse the pod because of the pods that are nominated to them."""
-        table, codes = run.nodes.table, run.plan.codes
-        for name in self._handle.nominator.nominated_nodes():
-            row = table.rows.get(name)
-            if row is None or run.totals[row] >= 0:
-                continue
-            # A refusal with the nominated pods comes before one without them.
-            alone = codes.statuses[found[row]]
-            status = self._filters.refusal_beside_nominated_pods(
-                run.state, run.pod, table.node_infos[row], alone
-            )
-            if status is not alone:
-                found[row] = codes.code_of(status)
 
     # Scores
 

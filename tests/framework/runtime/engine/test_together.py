@@ -9,7 +9,7 @@ from typing import cast
 import attrs
 import numpy as np
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from kschedfw import (
@@ -68,6 +68,7 @@ from kschedfw.plugins.node_resources_balanced_allocation import NodeResourcesBal
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from kschedfw.scheduler import FirstByNameSelector, HostSelector
 from kschedfw.testing import strategies
+from kschedfw.testing.properties import examples
 from tests.framework.runtime.engine.support import (
     COMPILED,
     GPU,
@@ -759,6 +760,36 @@ class TestNominatedPods:
         assert self.refusing(house, pod) == [1]
         nominator.delete(nominated.pod)
         assert self.refusing(house, pod) == []
+
+    @settings(max_examples=examples(20))
+    @given(seed=st.integers(0, 2**32 - 1))
+    def test_refusals_are_those_of_the_scalar_forms_while_nominations_come_move_and_go(
+        self, seed: int
+    ) -> None:
+        random, nominator = Random(seed), Nominator()
+        amounts = [0, 1000, 2000, 4000]
+        house = House(
+            [
+                make_node(f"n{number}")
+                .capacity(cpu=random.choice([1, 2, 4]), memory=f"{random.choice([1, 2, 4])}k", pods=3)
+                .taint("gone", effect=random.choice(["NoSchedule", "PreferNoSchedule", "PreferNoSchedule"]))
+                .build()
+                for number in range(12)
+            ]
+        )
+        planned, scalar = evaluations_of(house, "LeastAllocated", nominator)
+        asker = make_pod("asker").build()
+        for number in range(12):
+            for _ in range(random.randrange(4)):
+                high = make_pod(f"high{random.randrange(8)}").priority(random.choice([0, 5])).build()
+                pod = sibling(high, 0, random.choice(amounts), random.choice(amounts))
+                nominator.add(PodInfo.of(pod), f"n{random.randrange(13)}")
+            if random.random() < 0.3 and nominator.nominated_pods():
+                nominator.delete(random.choice(nominator.nominated_pods()).pod)
+            house.cache.update_snapshot(house.snapshot)
+            pod = sibling(asker, number, random.choice(amounts), random.choice(amounts))
+            assert decision(planned, pod, 0, 12) == decision(scalar, pod, 0, 12)
+            house.cache.assume_pod(pod.bound_to(f"n{random.randrange(12)}"))
 
     def test_their_devices_count(self) -> None:
         house = self.house({GPU: 1})
