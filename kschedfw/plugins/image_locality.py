@@ -22,6 +22,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.framework.versions.v1_37 import IMAGE_VOLUMES
+from kschedfw.plugins._resources import Amounts
 
 _MIB = 1024 * 1024
 
@@ -68,7 +69,7 @@ class ImageLocality(Plugin):
             image = images.get(name)
             if image is not None:
                 present += _worth(image, len(self.handle.snapshot))
-        return _scaled(present, self._sources(pod)) if present else 0
+        return int(_scaled(present, self._sources(pod))) if present else 0
 
     @hookimpl
     def score_batch(self, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray:
@@ -76,7 +77,8 @@ class ImageLocality(Plugin):
         for name in _images(pod):
             for image, where in self._index.rows_of(name).items():
                 present[list(where)] += _worth(image, len(nodes))
-        return _all_scaled(present[rows], self._sources(pod))
+        scores: IntArray = _scaled(present[rows], self._sources(pod))
+        return scores
 
     def _sources(self, pod: Pod) -> int:
         """Return the number of containers and, since v1.37, image volumes: each raises the best size."""
@@ -106,17 +108,11 @@ def _worth(image: ImageStateSummary, number_of_nodes: int) -> int:
     return min(int(float(image.size) * (image.num_nodes / number_of_nodes)), _ENOUGH)
 
 
-def _scaled(size: int, sources: int) -> int:
+def _scaled(size: Amounts, sources: int) -> Amounts:
+    """Return the score of so many bytes of images, on one node (int) or on many (array)."""
     most = _MOST_WORTH_PER_SOURCE * sources
-    if size <= _LEAST_WORTH:
-        return 0
-    return MAX_NODE_SCORE * (min(size, most) - _LEAST_WORTH) // (most - _LEAST_WORTH)
-
-
-def _all_scaled(sizes: IntArray, sources: int) -> IntArray:
-    most = _MOST_WORTH_PER_SOURCE * sources
-    scaled = MAX_NODE_SCORE * (np.minimum(sizes, most) - _LEAST_WORTH) // (most - _LEAST_WORTH)
-    return np.where(sizes <= _LEAST_WORTH, 0, scaled)
+    worth = np.maximum(np.minimum(size, most), _LEAST_WORTH) - _LEAST_WORTH
+    return MAX_NODE_SCORE * worth // (most - _LEAST_WORTH)
 
 
 @functools.lru_cache(maxsize=4096)

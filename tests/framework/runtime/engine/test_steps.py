@@ -58,6 +58,7 @@ class Kind(Enum):
     KEPT_BY_NODE = "kept by node"
     KEPT_BY_PODS = "kept by pods"
     IDLE = "idle for some pods"
+    LEARNED = "kept by what it reads"
     TOGETHER = "asked about all nodes together"
     ONE_BY_ONE = "asked node by node"
     BY_DOMAIN = "asked by domain"
@@ -81,6 +82,8 @@ def step_of(kind: Kind, name: str, random: Random) -> PluginClass:
         return by_domain(name, random)
     seed, normalizes, is_batch = random.random(), random.random() < 0.5, random.random() < 0.5
     reads = Reads.NODE if kind is Kind.KEPT_BY_NODE else Reads.PODS
+    if kind is Kind.LEARNED:
+        reads, is_batch = random.choice(list(Reads)[:2]), False
 
     def seen(info: NodeInfo) -> object:
         node = info.name, sorted(info.node.labels.items())
@@ -127,7 +130,9 @@ def step_of(kind: Kind, name: str, random: Random) -> PluginClass:
     if normalizes:
         hooks["normalize_score"] = stretched
     made = plugin(name, **hooks)
-    if kind not in (Kind.TOGETHER, Kind.ONE_BY_ONE):
+    if kind is Kind.LEARNED:
+        made.pure = True
+    elif kind not in (Kind.TOGETHER, Kind.ONE_BY_ONE):
         made.reads = reads
 
         def sign(_self: object, pod: Pod) -> Hashable:
