@@ -202,7 +202,7 @@ class LearnedHook(ABC):
             self._noted = noted
             if self._has_more_places():
                 return False
-        numbers = [] if failed else list(map(self._number, answers))
+        numbers = [] if failed else self._numbers_of(answers)
         known = [number for number in numbers if number is not None]
         if len(known) < len(views):
             # A failure, or a status that isn't kept. The framework hears of it from the hook, which it asks next.
@@ -221,16 +221,19 @@ class LearnedHook(ABC):
         A view that was made for another node with these values does as well, and its slots are filled.
         """
         known = self._views
-        if any(code not in known for code in codes):
-            assert self._nodes is not None
-            infos = self._nodes.table.node_infos
-            first = dict(zip(reversed(codes_of_rows.tolist()), reversed(rows.tolist()), strict=True))
-            made = {
-                code: object_view(infos[first[code]], (), self.of_node) for code in codes if code not in known
-            }
-            if len(known) + len(made) > _MOST_VIEWS:
-                return [known.get(code) or made[code] for code in codes]
-            known.update(made)
+        try:
+            return [known[code] for code in codes]
+        except KeyError:
+            pass  # some are made below
+        assert self._nodes is not None
+        infos = self._nodes.table.node_infos
+        first = dict(zip(reversed(codes_of_rows.tolist()), reversed(rows.tolist()), strict=True))
+        made = {
+            code: object_view(infos[first[code]], (), self.of_node) for code in codes if code not in known
+        }
+        if len(known) + len(made) > _MOST_VIEWS:
+            return [known.get(code) or made[code] for code in codes]
+        known.update(made)
         return [known[code] for code in codes]
 
     def _has_more_places(self) -> bool:
@@ -306,6 +309,10 @@ class LearnedHook(ABC):
         self._views.clear()
         self._kept.clear()
 
+    def _numbers_of(self, answers: Sequence[object]) -> Sequence[int | None]:
+        """Return the number of each answer; None for one that isn't kept."""
+        return [self._number(answer) for answer in answers]
+
     @abstractmethod
     def _number(self, answer: object) -> int | None:
         """Return the number that stands for the hook's answer; None for an answer that isn't kept."""
@@ -323,6 +330,10 @@ class LearnedFilter(LearnedHook):
     """The learned `filter_batch` of a pure plugin."""
 
     hook_name = "filter"
+
+    def _numbers_of(self, answers: Sequence[object]) -> Sequence[int | None]:
+        # Most pods pass on all nodes: no call for each answer.
+        return super()._numbers_of(answers) if set(map(type, answers)) != {type(None)} else [0] * len(answers)
 
     def __init__(self, hook: Hook, plugin: str = "", revision: Revision | None = None) -> None:
         super().__init__(hook, plugin, revision)
@@ -359,6 +370,12 @@ class LearnedScore(LearnedHook):
     """The learned `score_batch` of a pure plugin."""
 
     hook_name = "score"
+
+    def _numbers_of(self, answers: Sequence[Any]) -> Sequence[int | None]:
+        # The usual answers take no call each.
+        if set(map(type, answers)) == {int} and max(answers) < -_UNKNOWN and min(answers) > _UNKNOWN:
+            return answers
+        return super()._numbers_of(answers)
 
     def _number(self, answer: object) -> int | None:
         if isinstance(answer, np.integer):

@@ -25,7 +25,6 @@ _MOST_ITEMS_APART: Final = 8
 """The number of items up to which the parts of a tuple's items are read. A longer one, such as a node's pods, counts as
 a whole: the parts of each item would be compared for every node."""
 
-_UNREAD: Final = object()
 _set = object.__setattr__
 """Fills a slot of a view; the classes of API objects refuse to set attributes."""
 
@@ -231,14 +230,16 @@ class MappingView(FrozenDict[Any, Any]):
         return FrozenDict
 
     def get(self, key: object, default: Any = None) -> Any:
-        value = self._known.get(key, _UNREAD)
-        if value is _UNREAD:
+        try:
+            value = self._known[key]
+        except KeyError:
             value = self._read(key)
         return default if value is ABSENT else value
 
     def __getitem__(self, key: object) -> Any:
-        value = self._known.get(key, _UNREAD)
-        if value is _UNREAD:
+        try:
+            value = self._known[key]
+        except KeyError:
             value = self._read(key)
         if value is ABSENT:
             raise KeyError(key)
