@@ -12,10 +12,11 @@ from kschedfw.scheduler.errors import (
     StandstillError,
 )
 from kschedfw.scheduler.extenders import ExtenderClient, close_extenders, make_extenders
-from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult, num_feasible_nodes_to_find
+from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.placement import Placement, PlacementEndedError, commit_together
 from kschedfw.scheduler.queue import PodInFlightError
 from kschedfw.scheduler.queue.protocol import Place
+from kschedfw.scheduler.sampling import num_feasible_nodes_to_find
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import (

@@ -22,16 +22,14 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.results import PreFilterResult, not_left_over
 from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
-from kschedfw.framework.runtime.engine.turns import EqualPlaces, PlannedPod, Search, in_turn
+from kschedfw.framework.runtime.engine.turns import EqualPlaces, PlannedPod, in_turn
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.scheduler.batching import Batch, Batching, Hint, Scored
+from kschedfw.scheduler.batching import Batch, Batching, Scored
+from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders
-from kschedfw.scheduler.select import FirstByNameSelector, HostSelector, ReservoirSelector, Selection
-
-# kube-scheduler's minFeasibleNodesToFind and minFeasibleNodesPercentageToFind.
-MIN_FEASIBLE_NODES_TO_FIND = 100
-MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND = 5
+from kschedfw.scheduler.sampling import nodes_to_find
+from kschedfw.scheduler.select import HostSelector, ReservoirSelector, Selection, searches_of
 
 
 class SnapshotSource(Protocol):
@@ -42,35 +40,6 @@ class SnapshotSource(Protocol):
         ...
 
 
-class DecisionObserver(Protocol):
-    """An observer of the steps of one decision, for example to explain it. It must not change its arguments."""
-
-    def node_candidates(self, nodes: NodeSelection, start: int, narrowing: frozenset[str]) -> None:
-        """The search begins with these nodes, in visiting order.
-
-        They are all nodes of the snapshot, or those that the pre_filters of `narrowing` have left over. `start`
-        is the place of the first one in the order of the snapshot's rows. Not called if the pod's nominated or
-        hinted node passes.
-        """
-        ...
-
-    def node_hinted(self, hint: Hint) -> None:
-        """The node of the hint is tried first, alone: it remains from an earlier pod's search."""
-        ...
-
-    def nodes_filtered(self, nodes: NodeSelection, wanted: int, outcome: FilterOutcome) -> None:
-        """Called when nodes were filtered until `wanted` had passed; first for a nominated or hinted node alone."""
-        ...
-
-    def nodes_found(self, feasible: NodeSelection, diagnosis: Diagnosis) -> None:
-        """Called with the nodes that passed filters and extenders. Not called if a plugin or an extender has failed."""
-        ...
-
-    def nodes_scored(self, nodes: Sequence[NodeInfo], totals: Totals) -> None:
-        """Called with the totals of the feasible nodes. Not called if a single node is feasible."""
-        ...
-
-
 @frozen
 class ScheduleResult:
     """The suggested node, the number of nodes evaluated, and the number of feasible nodes."""
@@ -78,18 +47,6 @@ class ScheduleResult:
     suggested_host: str
     evaluated_nodes: int
     feasible_nodes: int
-
-
-def num_feasible_nodes_to_find(percentage: int, num_all_nodes: int) -> int:
-    """Return the number of feasible nodes that ends a search: all below 100 nodes, else the percentage, at least 100.
-
-    Percentage 0 adapts to the size: 50 − n/125, at least 5.
-    """
-    if num_all_nodes < MIN_FEASIBLE_NODES_TO_FIND or percentage == 100:
-        return num_all_nodes
-    if percentage == 0:
-        percentage = max(50 - num_all_nodes // 125, MIN_FEASIBLE_NODES_PERCENTAGE_TO_FIND)
-    return max(num_all_nodes * percentage // 100, MIN_FEASIBLE_NODES_TO_FIND)
 
 
 class GenericScheduler:
@@ -188,22 +145,11 @@ class GenericScheduler:
         Each pod gets its place as by `schedule_within` with those before it in place. Return None, with nothing drawn,
         where this can't be told without calling hooks.
         """
-        selector = self._selector
-        by_name = selector if isinstance(selector, FirstByNameSelector) else None
-        # The compiled search draws as Python's generator does. A subclass of `Random` may draw otherwise.
-        draws = isinstance(selector, ReservoirSelector) and type(self._random) is Random
-        if not (by_name or draws) or framework.handle.extenders or not framework.has_score_plugins:
+        if framework.handle.extenders or not framework.has_score_plugins or not all(map(len, placements)):
             return None
-        if not all(map(len, placements)):
+        wanted = [self._wanted(framework, len(nodes)) for nodes in placements]
+        if (searches := searches_of(self._selector, self._random, placements, wanted)) is None:
             return None
-        searches = [
-            Search(
-                nodes,
-                self._num_nodes_to_find(framework, len(nodes)),
-                None if by_name is None else by_name.ranks(nodes.table).take(nodes.rows),
-            )
-            for nodes in placements
-        ]
         found, self.next_start_node_index = in_turn(
             runs, searches, self._random, self.next_start_node_index, moves=not self._exhaustive
         )
@@ -374,7 +320,8 @@ class GenericScheduler:
         Raises:
             SchedulingError: a plugin failed.
         """
-        if not framework.handle.extenders and not framework.has_score_plugins:
+        extenders = framework.handle.extenders
+        if not extenders and not framework.has_score_plugins:
             return Totals(np.ones(len(nodes), dtype=np.int64))
         status = framework.run_pre_score_plugins(state, pod, nodes)
         if not status.is_success:
@@ -382,10 +329,8 @@ class GenericScheduler:
         totals, status = framework.total_scores(state, pod, nodes)
         if totals is None:
             raise SchedulingError(status)
-        if framework.handle.extenders and any(
-            extender.is_prioritizer for extender in framework.handle.extenders
-        ):
-            return Totals(with_extenders(framework.handle.extenders, pod, nodes, totals.values.copy()))
+        if extenders and any(extender.is_prioritizer for extender in extenders):
+            return Totals(with_extenders(extenders, pod, nodes, totals.values.copy()))
         return totals
 
     @staticmethod
@@ -495,20 +440,11 @@ class GenericScheduler:
         self, framework: Framework, state: CycleState, pod: Pod, nodes: NodeSelection
     ) -> FilterOutcome:
         """Filter the nodes in order until enough have passed or a plugin fails."""
-        wanted = self._num_nodes_to_find(framework, len(nodes))
+        wanted = self._wanted(framework, len(nodes))
         found = framework.filter_nodes(state, pod, nodes, wanted)
         if self._observer is not None:
             self._observer.nodes_filtered(nodes, wanted, found)
         return found
 
-    def _num_nodes_to_find(self, framework: Framework, num_nodes: int) -> int:
-        if self._exhaustive:
-            return num_nodes
-        filters_or_scores = framework.has_score_plugins or any(
-            extender.is_filter or extender.is_prioritizer for extender in framework.handle.extenders
-        )
-        # Nothing prefers one feasible node to another then, so the first one is as good as any.
-        if not filters_or_scores:
-            return 1
-        own = framework.profile.percentage_of_nodes_to_score
-        return num_feasible_nodes_to_find(self._percentage if own is None else own, num_nodes)
+    def _wanted(self, framework: Framework, nodes: int) -> int:
+        return nodes if self._exhaustive else nodes_to_find(framework, self._percentage, nodes)

@@ -13,6 +13,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.runtime.engine.totals import Totals
+from kschedfw.framework.runtime.engine.turns import Search
 
 Rows: TypeAlias = Sequence[int] | IntArray
 
@@ -140,3 +141,21 @@ class FirstByNameSelector:
             self._names, self._ranks = table.names, np.empty(len(table), dtype=np.int64)
             self._ranks[order] = table.all_rows
         return self._ranks
+
+
+def searches_of(
+    selector: HostSelector, random: Random, placements: Sequence[NodeSelection], wanted: Sequence[int]
+) -> Sequence[Search] | None:
+    """Return searches on these nodes, each for so many feasible ones, that pick as the selector does.
+
+    Return None for a selector whose picks only it can make.
+    """
+    if isinstance(selector, FirstByNameSelector):
+        return [
+            Search(nodes, most, selector.ranks(nodes.table).take(nodes.rows))
+            for nodes, most in zip(placements, wanted, strict=True)
+        ]
+    # Searches draw as Python's generator does. A subclass of `Random` may draw otherwise.
+    if isinstance(selector, ReservoirSelector) and type(random) is Random:
+        return [Search(nodes, most) for nodes, most in zip(placements, wanted, strict=True)]
+    return None

@@ -22,8 +22,8 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code
 from kschedfw.scheduler import ScheduleResult
 from kschedfw.scheduler.attempt import Attempt
+from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import SchedulingError
-from kschedfw.scheduler.generic_scheduler import DecisionObserver
 from kschedfw.scheduler.groups import GroupDecision, GroupObserver
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 

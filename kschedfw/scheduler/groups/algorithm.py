@@ -35,8 +35,9 @@ from kschedfw.framework.status import Code, Status
 from kschedfw.framework.versions.v1_37 import PLACEMENT_FEASIBLE
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.binding_cycle import as_fit_error
+from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import SchedulingError
-from kschedfw.scheduler.generic_scheduler import DecisionObserver, ScheduleResult
+from kschedfw.scheduler.generic_scheduler import ScheduleResult
 from kschedfw.scheduler.groups.equal_members import EqualMembers, Verdicts
 from kschedfw.scheduler.groups.trial import (
     UNSCHEDULABLE,

@@ -37,7 +37,7 @@ from kschedfw.framework.runtime.engine import together
 from kschedfw.framework.runtime.engine.pass_in_use import compiled_pass, with_numpy
 from kschedfw.framework.runtime.engine.passes import Pass
 from kschedfw.scheduler import HostSelector
-from kschedfw.scheduler.generic_scheduler import DecisionObserver
+from kschedfw.scheduler.decision_observer import DecisionObserver
 from tests.framework.support import PluginClass, answering, nodes, plugin
 
 REGISTRY: Final = Registry()
