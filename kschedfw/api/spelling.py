@@ -19,6 +19,10 @@ def close_to(name: str, names: Collection[str]) -> str | None:
     """
     if name in names:
         return None
+    # However short: `L4` and `l4` have no letter in common.
+    alike = [each for each in names if each.lower() == name.lower()]
+    if len(alike) == 1:
+        return alike[0]
     found = get_close_matches(name, [each for each in names if _is_slip(name, each)], 5, _SIMILAR)
     closest = max((SequenceMatcher(None, each, name).ratio() for each in found), default=0.0)
     equal = [each for each in found if SequenceMatcher(None, each, name).ratio() == closest]

@@ -18,6 +18,8 @@ from kschedfw.api import close_to, did_you_mean
         ("us-east-2a", ["us-east-1a"], None),
         ("us-east-1d", ["us-east-1a", "us-east-1b", "us-east-1c"], None),
         ("gp33", ["gp2", "gp3"], "gp3"),
+        ("L4", ["l4", "t4"], "l4"),
+        ("L4", ["l4", "L40"], "l4"),
         ("amd46", ["amd64", "arm64"], "amd64"),
     ],
 )

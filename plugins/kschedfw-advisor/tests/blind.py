@@ -69,9 +69,9 @@ PROBLEMS: Final = problems()
 
 def export(more_nodes: int = 0) -> list[Manifest]:
     """The cluster's objects, with so many more nodes of the largest pool and the pods on them."""
-    objects = [*_nodes(), *_running(), *_storage(), *_more(more_nodes)]
+    objects = [*_nodes(), *_running(), *storage(), *_more(more_nodes)]
     for problem in PROBLEMS:
-        objects += _objects(problem)
+        objects += objects_of(problem)
     return objects
 
 
@@ -82,46 +82,48 @@ def _nodes() -> Iterator[Manifest]:
     large = {"cpu": "15890m", "memory": "60Gi"}
     for number in range(1, 13):
         kind = {"node.kubernetes.io/instance-type": "m6i.4xlarge"}
-        yield _node(f"web-{number}", "web", {ZONE: f"eu-1{'abc'[number % 3]}", **kind}, large)
-    yield _node("web-13", "web", {ZONE: "eu-1d"}, large, cordoned=True)
+        yield make_node(f"web-{number}", "web", {ZONE: f"eu-1{'abc'[number % 3]}", **kind}, large)
+    yield make_node("web-13", "web", {ZONE: "eu-1d"}, large, cordoned=True)
     for number in (1, 2, 3):
         arm = {ARCH: "arm64", ZONE: f"eu-1{'ab'[number % 2]}"}
-        yield _node(f"arm-{number}", "arm", arm)
+        yield make_node(f"arm-{number}", "arm", arm)
         gpu = {"cpu": "63770m", "memory": "500Gi", "nvidia.com/gpu": "8"}
         present = {"key": "nvidia.com/gpu", "value": "present"}
-        yield _node(f"gpu-{number}", "gpu", {"accelerator": "nvidia-a100", "gpu-memory": "40"}, gpu, present)
-        yield _node(f"db-{number}", "db", {ZONE: f"eu-1{'abc'[number - 1]}"}, {"cpu": "4"})
-        yield _node(f"solo-{number}", "solo", {}, {"cpu": "4"})
-        yield _node(f"batch-{number}", "batch", {}, {"cpu": "4"})
+        yield make_node(
+            f"gpu-{number}", "gpu", {"accelerator": "nvidia-a100", "gpu-memory": "40"}, gpu, present
+        )
+        yield make_node(f"db-{number}", "db", {ZONE: f"eu-1{'abc'[number - 1]}"}, {"cpu": "4"})
+        yield make_node(f"solo-{number}", "solo", {}, {"cpu": "4"})
+        yield make_node(f"batch-{number}", "batch", {}, {"cpu": "4"})
     for number in (1, 2):
         reserved = {"key": "dedicated", "value": "mem"}
-        yield _node(f"mem-{number}", "mem", {ZONE: "eu-1a"}, {"cpu": "16", "memory": "250Gi"}, reserved)
+        yield make_node(f"mem-{number}", "mem", {ZONE: "eu-1a"}, {"cpu": "16", "memory": "250Gi"}, reserved)
         spot = {"key": "cloud.google.com/gke-spot", "value": "true"}
-        yield _node(f"spot-{number}", "spot", {"cloud.google.com/gke-spot": "true"}, {}, spot)
+        yield make_node(f"spot-{number}", "spot", {"cloud.google.com/gke-spot": "true"}, {}, spot)
         evicting = {"key": "team", "value": "ml", "effect": "NoExecute"}
-        yield _node(f"ml-{number}", "ml", {"team": "ml"}, {}, evicting)
-        yield _node(f"in-{number}", "ingress", {}, {}, {"key": "dedicated", "value": "ingress"})
+        yield make_node(f"ml-{number}", "ml", {"team": "ml"}, {}, evicting)
+        yield make_node(f"in-{number}", "ingress", {}, {}, {"key": "dedicated", "value": "ingress"})
         control = {"node-role.kubernetes.io/control-plane": ""}
-        yield _node(
+        yield make_node(
             f"cp-{number}", "", control, {"cpu": "4"}, {"key": "node-role.kubernetes.io/control-plane"}
         )
-        yield _node(f"ana-{number}", "ana", {"kubernetes.azure.com/agentpool": "analytics"}, {"cpu": "4"})
+        yield make_node(f"ana-{number}", "ana", {"kubernetes.azure.com/agentpool": "analytics"}, {"cpu": "4"})
     for number in range(1, 6):
-        yield _node(f"tiny-{number}", "tiny", {}, {"cpu": "2", "memory": "4Gi"})
-    yield _node("dense-1", "dense", {}, {"pods": "2"})
-    yield _node("edge-1", "edge", {"site": "oslo"}, cordoned=True)
-    yield _node("bad-1", "bad", {"site": "bern"}, {}, {"key": "node.kubernetes.io/not-ready"})
-    yield _node("bad-2", "bad", {"site": "rome"}, {}, {"key": "node.kubernetes.io/disk-pressure"})
+        yield make_node(f"tiny-{number}", "tiny", {}, {"cpu": "2", "memory": "4Gi"})
+    yield make_node("dense-1", "dense", {}, {"pods": "2"})
+    yield make_node("edge-1", "edge", {"site": "oslo"}, cordoned=True)
+    yield make_node("bad-1", "bad", {"site": "bern"}, {}, {"key": "node.kubernetes.io/not-ready"})
+    yield make_node("bad-2", "bad", {"site": "rome"}, {}, {"key": "node.kubernetes.io/disk-pressure"})
     quiet, tenant = {"key": "quiet"}, {"key": "tenant", "value": "blue"}
-    yield _node("locked-1", "locked", {}, {"cpu": "4"}, quiet, tenant)
-    yield _node("attach-1", "attach", {}, {"cpu": "4"})
-    yield _node("over-1", "over", {}, {"cpu": "4"})
-    yield _node("solo-4", "solo4", {}, {"cpu": "4"})
+    yield make_node("locked-1", "locked", {}, {"cpu": "4"}, quiet, tenant)
+    yield make_node("attach-1", "attach", {}, {"cpu": "4"})
+    yield make_node("over-1", "over", {}, {"cpu": "4"})
+    yield make_node("solo-4", "solo4", {}, {"cpu": "4"})
     for size in (3, 5):
-        yield _node(f"size-{size}", "sizes", {}, {"cpu": "4", "memory": f"{size}Gi"})
+        yield make_node(f"size-{size}", "sizes", {}, {"cpu": "4", "memory": f"{size}Gi"})
 
 
-def _node(
+def make_node(
     name: str,
     pool: str,
     labels: Mapping[str, str],
@@ -146,43 +148,43 @@ def _node(
 def _running() -> Iterator[Manifest]:
     for number in range(1, 13):
         for app in ("catalog", "search"):
-            yield _placed(app, f"web-{number}", {"cpu": "5500m", "memory": "20Gi"})
+            yield placed_pod(app, f"web-{number}", {"cpu": "5500m", "memory": "20Gi"})
     for number in (1, 2, 3):
-        yield _placed("thumbnails", f"arm-{number}", {"cpu": "4"})
-        yield _placed("postgres", f"db-{number}", {"cpu": "1"})
-        yield _placed("node-exporter", f"db-{number}", {"cpu": "100m"}, "DaemonSet", port=9100)
+        yield placed_pod("thumbnails", f"arm-{number}", {"cpu": "4"})
+        yield placed_pod("postgres", f"db-{number}", {"cpu": "1"})
+        yield placed_pod("node-exporter", f"db-{number}", {"cpu": "100m"}, "DaemonSet", port=9100)
         # What is left is enough for one pod of 1250m, and not for one of 1500m.
-        yield _placed("nightly", f"batch-{number}", {"cpu": "2750m"})
+        yield placed_pod("nightly", f"batch-{number}", {"cpu": "2750m"})
     for number in (1, 2):
-        yield _placed("cube", f"ana-{number}", {"cpu": "1"})
-        yield _placed("filler", "dense-1", {"cpu": "100m"}, name=f"held-dense-{number}")
+        yield placed_pod("cube", f"ana-{number}", {"cpu": "1"})
+        yield placed_pod("filler", "dense-1", {"cpu": "100m"}, name=f"held-dense-{number}")
         for site, pool in (("spot", "spot"), ("ml", "ml"), ("in", "ingress")):
-            yield _placed(f"app-{pool}", f"{site}-{number}", {"cpu": "1"})
-    vault = _placed("vault", "web-1", {"cpu": "100m"})
+            yield placed_pod(f"app-{pool}", f"{site}-{number}", {"cpu": "1"})
+    vault = placed_pod("vault", "web-1", {"cpu": "100m"})
     vault["metadata"]["namespace"] = "infra"
     yield vault
-    ending = _placed("old", "solo-1", {"cpu": "3"}, name="held-solo-1")
+    ending = placed_pod("old", "solo-1", {"cpu": "3"}, name="held-solo-1")
     ending["metadata"]["deletionTimestamp"] = "2026-06-01T12:30:00Z"
     yield ending
-    yield _placed("proxy", "solo-2", {"cpu": "100m"}, name="held-solo-2", port=7443)
-    yield _placed("vip", "solo-3", {"cpu": "3"}, name="held-solo-3")
-    static = _placed("kube-proxy", "over-1", {"cpu": "5"}, "Node", name="kube-proxy-over-1")
+    yield placed_pod("proxy", "solo-2", {"cpu": "100m"}, name="held-solo-2", port=7443)
+    yield placed_pod("vip", "solo-3", {"cpu": "3"}, name="held-solo-3")
+    static = placed_pod("kube-proxy", "over-1", {"cpu": "5"}, "Node", name="kube-proxy-over-1")
     static["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "m"}
     static["metadata"]["ownerReferences"][0].update(name="over-1", apiVersion="v1")
     yield static
-    batch = _placed("low", "solo-4", {"cpu": "3"}, name="held-solo-4")
+    batch = placed_pod("low", "solo-4", {"cpu": "3"}, name="held-solo-4")
     batch["spec"]["priority"] = -10
     yield batch
-    attached = _placed("attached-old", "attach-1", {"cpu": "100m"}, name="held-attached")
+    attached = placed_pod("attached-old", "attach-1", {"cpu": "100m"}, name="held-attached")
     attached["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "taken"}}]
     yield attached
     yield from _claim_and_volume({"claim": "taken", "class": "fast", "volume": "pv-taken", **_ON_ATTACH})
-    owner = _placed("exclusive-old", "web-3", {"cpu": "100m"}, name="held-exclusive")
+    owner = placed_pod("exclusive-old", "web-3", {"cpu": "100m"}, name="held-exclusive")
     owner["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "exclusive"}}]
     yield owner
 
 
-def _placed(
+def placed_pod(
     app: str,
     node: str,
     requests: Mapping[str, str],
@@ -198,9 +200,9 @@ def _placed(
 def _more(nodes: int) -> Iterator[Manifest]:
     for number in range(nodes):
         name = f"more-{number}"
-        yield _node(name, "more", {ZONE: f"eu-1{'abc'[number % 3]}"})
+        yield make_node(name, "more", {ZONE: f"eu-1{'abc'[number % 3]}"})
         for pod in range(_PODS_OF_A_NODE):
-            yield _placed(
+            yield placed_pod(
                 f"app-{pod}", name, {"cpu": ("450m", "500m")[number % 2], "memory": ("1Gi", "2Gi")[pod % 2]}
             )
 
@@ -208,7 +210,7 @@ def _more(nodes: int) -> Iterator[Manifest]:
 _ON_ATTACH: Final = {"key": "pool", "value": "attach"}
 
 
-def _storage() -> Iterator[Manifest]:
+def storage() -> Iterator[Manifest]:
     driver = {"name": "fast.csi.example.com", "nodeID": "attach-1", "allocatable": {"count": 1}}
     yield {
         "apiVersion": "storage.k8s.io/v1",
@@ -277,7 +279,7 @@ def _spec_of(problem: Problem) -> Manifest:
     return {"terminationGracePeriodSeconds": 30, **spec}
 
 
-def _objects(problem: Problem) -> Iterator[Manifest]:
+def objects_of(problem: Problem) -> Iterator[Manifest]:
     given, spec = problem.given, _spec_of(problem)
     yield from given.get("objects", ())
     for each in given.get("more", ()):
@@ -426,14 +428,18 @@ def _claim_and_volume(given: Mapping[str, Any]) -> Iterator[Manifest]:
 
 def cluster_of(objects: list[Manifest]) -> WhatIf:
     """The cluster of the objects."""
-    return WhatIf(parse_manifests(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})))
+    return WhatIf(parse_manifests(as_list(objects)))
+
+
+def as_list(objects: list[Manifest]) -> str:
+    """Return the objects as `kubectl get -o json` prints them."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
 
 
 @cache
 def answer(more_nodes: int = 0) -> Mapping[str, Any]:
     """What `kschedfw pending --json` says of the export."""
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": export(more_nodes)})
-    found = parse_manifests(text)
+    found = parse_manifests(as_list(export(more_nodes)))
     reports = Reports(found.admission.refused, found.without_pods, found.workloads, found.warning_events)
     return to_json(explain_pending(WhatIf(found), reports=reports), Background([]))
 

@@ -239,6 +239,14 @@ class TestRequirements:
             f"drop {arch}=arm64 from the pod's nodeSelector; its image may not run on another platform",
         ]
 
+    def test_the_control_planes_taint_is_tolerated_first_by_a_pod_that_asks_for_its_nodes(self) -> None:
+        control = "node-role.kubernetes.io/control-plane"
+        nodes = [node("cp").labels({control: ""}).taint(control), node("n1")]
+        assert remedies(*nodes, pod=make_pod("p").node_selector({control: ""}))[:2] == [
+            f"tolerate {control}:NoSchedule; such nodes are kept for the control plane",
+            f"drop {control}= from the pod's nodeSelector",
+        ]
+
     def test_each_taint_is_offered(self) -> None:
         nodes = [node("a1").taint("batch"), node("a2").taint("batch"), node("z1").taint("spot")]
         assert remedies(*nodes, pod=make_pod("p")) == [

@@ -198,7 +198,8 @@ def _tolerate(pod: Pod, node: Node, taint: Taint) -> Tolerate:
         name for name, amount in node.status.allocatable.items() if is_extended(name) and amount.value()
     )
     # Devices are dear: a taint keeps such nodes for the pods that use them.
-    return Tolerate(taint, tuple(sorted(name for name in offered if not pod.requests.amounts.get(name))))
+    kept_for = tuple(sorted(name for name in offered if not pod.requests.amounts.get(name)))
+    return Tolerate(taint, kept_for, is_wanted=taint.key in pod.spec.node_selector)
 
 
 def _around_labels(pod: Pod, node: Node, *, is_met: bool) -> Iterator[Changes]:

@@ -32,10 +32,8 @@ _MOST_WEIGHT: Final = 100
 _CONTROL_PLANE: Final = frozenset(("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"))
 """Keys of the taints that keep nodes free for the control plane."""
 
-_PLATFORM: Final = frozenset(
-    ("beta.kubernetes.io/arch", "beta.kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/os")
-)
-"""Labels that say which images run on a node."""
+_PLATFORM: Final = frozenset(("arch", "os"))
+"""Names of labels, in any domain, that say which images run on a node."""
 
 
 @attrs.frozen
@@ -60,6 +58,8 @@ class Tolerate(Change):
     taint: Taint
     kept_for: tuple[str, ...] = ()
     """The extended resources that nodes with the taint offer and the pod doesn't request."""
+    is_wanted: bool = False
+    """Tells whether the pod's nodeSelector asks for nodes by a label with the taint's key."""
 
     def __str__(self) -> str:
         for_whom = ""
@@ -79,7 +79,8 @@ class Tolerate(Change):
 
     @property
     def effort(self) -> Effort:
-        return Effort.RESERVED if self._is_of_control_plane or self.kept_for else self.usual_effort
+        is_kept = self._is_of_control_plane and not self.is_wanted
+        return Effort.RESERVED if is_kept or self.kept_for else self.usual_effort
 
     def changed(self, pod: Pod) -> Pod:
         taint = self.taint
@@ -167,12 +168,16 @@ class DropRequirements(Change):
 
 
 def _platform_text(keys: Iterable[str]) -> str:
-    return "" if _PLATFORM.isdisjoint(keys) else "; its image may not run on another platform"
+    return "; its image may not run on another platform" if _has_platform(keys) else ""
+
+
+def _has_platform(keys: Iterable[str]) -> bool:
+    return any(key.rpartition("/")[2] in _PLATFORM for key in keys)
 
 
 def _effort_without(keys: Iterable[str], *, is_met: bool) -> Effort:
     """Return the effort of letting the pod onto nodes with any values of these labels."""
-    if not _PLATFORM.isdisjoint(keys):
+    if _has_platform(keys):
         return Effort.RESERVED
     return Effort.MET_RULE if is_met else Effort.POD_RULE
 
