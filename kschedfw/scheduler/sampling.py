@@ -1,4 +1,4 @@
-"""How many feasible nodes a search looks for (kube-scheduler `numFeasibleNodesToFind`)."""
+"""The number of feasible nodes that ends a search (kube-scheduler `numFeasibleNodesToFind`)."""
 
 from __future__ import annotations
 
