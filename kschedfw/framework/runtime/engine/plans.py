@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from kschedfw.api.pod import Pod
+from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.learning.learned import Revision
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
@@ -67,6 +68,10 @@ class Plans:
             each for each in steps if keeps and each.rule is not None and rules.count(each.rule) == 1
         ]
         self._keeps = keeps
+        self._unread = [
+            each for each in steps if keeps and each.learned.is_whole and (each.pre_filter or each.pre_score)
+        ]
+        """Pure plugins with a pre_filter or pre_score, until the first pod comes."""
         self.revision = revision
         self.clear()
 
@@ -95,12 +100,25 @@ class Plans:
         """True if more is known of pure hooks than when these plans were made."""
         return self._known != self.revision.number
 
+    def _read_pre_hooks(self, pod: Pod) -> None:
+        """Note what pure pre_filters and pre_scores read of the first pod.
+
+        Otherwise that would be known only once answers are kept, and the pods after that were told apart anew.
+        """
+        for each in self._unread:
+            for hook in (each.pre_filter, each.pre_score):
+                if hook is not None:
+                    each.learned.note(hook, CycleState(), pod)
+        self._unread = []
+
     def of(self, pod: Pod, table: NodeTable, *, computes: bool = True, is_one_of_many: bool = False) -> Plan:
         """Return the pod's plan, in which the pass computes what it can if it `computes`.
 
         The signatures of one of many are kept at once.
         A plugin that fails to sign the pod counts as one that can't sign.
         """
+        if self._unread:
+            self._read_pre_hooks(pod)
         if len(self.codes.statuses) > _MOST_STATUSES:
             self.clear()
         elif self.are_outdated:
