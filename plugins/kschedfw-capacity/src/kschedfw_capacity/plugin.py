@@ -43,6 +43,8 @@ class CapacityScheduling(Plugin):
 
     Semantics: kubernetes-sigs/scheduler-plugins `CapacityScheduling`. Pods in namespaces without an ElasticQuota are
     not restricted.
+
+    No hook is pure: pre_filter reads quotas and all pods with one, and preemption changes what it wrote.
     """
 
     name = "CapacityScheduling"

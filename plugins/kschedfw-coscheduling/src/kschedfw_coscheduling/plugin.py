@@ -72,7 +72,7 @@ class Coscheduling(Plugin[CoschedulingArgs]):
 
     A pod that finds a place waits at permit until `minMember` pods of its group have one. The group is rejected, and
     all its places are given back, as soon as too few pods are left that could still get a place, or when the first wait
-    times out.
+    times out. pre_filter asks the cluster for the group and its other pods, so it isn't pure.
     """
 
     name = "Coscheduling"

@@ -75,6 +75,7 @@ class GpuShare(Plugin[GpuShareArgs]):
 
     Free parts follow from the pods on a node: the annotation `gpu-index` names a pod's devices and is written before
     the pod is bound. Between a pod's reservation and the arrival of its annotation, `Reservations` names its devices.
+    Filter and score read these reservations, an attribute that changes, so they aren't pure.
     """
 
     name = "GpuShare"

@@ -83,7 +83,7 @@ def test_a_label_can_not_be_wanted_and_unwanted() -> None:
 
 def test_a_node_that_gets_the_label_is_worth_another_attempt() -> None:
     made = harness(present=["zone"])
-    (event,) = made.framework.events_to_register()["NodeLabel"]
+    event, _ = made.framework.events_to_register()["NodeLabel"]
     assert event.hint is not None
     bare, labelled = make_node("n").build(), make_node("n").labels(zone="z").build()
     hints = [

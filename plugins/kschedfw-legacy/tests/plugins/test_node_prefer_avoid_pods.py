@@ -59,10 +59,3 @@ def test_an_entry_without_a_signature_leaves_the_others_alone() -> None:
     nodes = [make_node("n").annotations({ANNOTATION: json.dumps({"preferAvoidPods": entries})}).build()]
     pod = pod_of("ReplicaSet", "foo", uid="def")
     assert FrameworkHarness(NodePreferAvoidPods, nodes=nodes).score(pod) == {"n": 0}
-
-
-def test_pods_of_one_controller_share_their_answers() -> None:
-    plugin = FrameworkHarness(NodePreferAvoidPods).framework.plugins["NodePreferAvoidPods"]
-    assert plugin.sign(pod_of("ReplicaSet", "a", {"x": "1"})) == plugin.sign(pod_of("ReplicaSet", "a"))
-    assert plugin.sign(pod_of("ReplicaSet", "a")) != plugin.sign(pod_of("ReplicaSet", "a", uid="u2"))
-    assert plugin.sign(make_pod("a").build()) == plugin.sign(make_pod("b").build())

@@ -53,9 +53,3 @@ def test_an_init_container_counts_where_its_limit_is_higher() -> None:
 
 def test_it_goes_by_two_names() -> None:
     assert FrameworkHarness(ResourceLimits, nodes=[LARGE.build()]).score(CPU) == {"large": 1}
-
-
-def test_pods_with_equal_limits_share_their_answers() -> None:
-    plugin = FrameworkHarness(NodeResourceLimits).framework.plugins["NodeResourceLimits"]
-    assert plugin.sign(CPU) == plugin.sign(make_pod("other").limits(cpu="3").build())
-    assert plugin.sign(CPU) != plugin.sign(MEMORY)

@@ -15,7 +15,8 @@ SourceArgsT = TypeVar("SourceArgsT", bound=SourceArgs)
 class MeasuredPlugin(Plugin[SourceArgsT]):
     """A plugin with a collector of metrics.
 
-    The arguments name the source of the metrics. A subclass may set `source` instead.
+    The arguments name the source of the metrics. A subclass may set `source` instead. Scores read the latest report,
+    which changes without pods or nodes, so they aren't pure.
     """
 
     source: ClassVar[MetricsSource | None] = None

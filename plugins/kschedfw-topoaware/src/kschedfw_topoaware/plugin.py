@@ -49,6 +49,8 @@ class NodeResourceTopologyMatch(Plugin[NodeResourceTopologyMatchArgs]):
     NodeResourceTopology objects report what zones have available. Requests of pods that were placed since the report
     are subtracted from every zone, because only the kubelet knows which zone it assigns. So a node may be refused
     although it has room, until its next report. A node without room is never accepted.
+
+    Filter and score read reports and reservations, which change beside pods and nodes, so they aren't pure.
     """
 
     name = "NodeResourceTopologyMatch"

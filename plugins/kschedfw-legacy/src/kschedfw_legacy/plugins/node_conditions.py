@@ -5,21 +5,10 @@ Since then, taints express these conditions, and TaintToleration handles them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import ClassVar
 
-from kschedfw import (
-    ActionType,
-    ClusterEvent,
-    EventResource,
-    Node,
-    NodeInfo,
-    Plugin,
-    Pod,
-    Reads,
-    Status,
-    hookimpl,
-)
+from kschedfw import Node, NodeInfo, Plugin, Pod, Status, hookimpl
 from kschedfw.api import QosClass, pod_qos_class
 
 _MEMORY_PRESSURE = Status.unresolvable("node(s) had memory pressure")
@@ -34,29 +23,12 @@ _UNHEALTHY = {
 }
 _UNSCHEDULABLE = "node(s) were unschedulable"
 
-_EVENTS = ActionType.ADD | ActionType.UPDATE_NODE_CONDITION
 
-
-class _ConditionPlugin(Plugin):
-    """A plugin that checks only the node, and so has the same answer for all pods."""
-
-    reads: ClassVar[Reads | None] = Reads.NODE
-
-    def sign(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # the same for every pod
-        return ()
-
-    @hookimpl
-    def events_to_register(self) -> Sequence[ClusterEvent]:
-        return [ClusterEvent(EventResource.NODE, _EVENTS)]
-
-
-class CheckNodeMemoryPressure(_ConditionPlugin):
+class CheckNodeMemoryPressure(Plugin):
     """Refuses nodes under memory pressure to BestEffort pods, which request nothing."""
 
     name: ClassVar[str] = "CheckNodeMemoryPressure"
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        return _is_best_effort(pod)
+    pure = True
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
@@ -64,43 +36,41 @@ class CheckNodeMemoryPressure(_ConditionPlugin):
         return _MEMORY_PRESSURE if under_pressure and _is_best_effort(pod) else None
 
 
-class CheckNodeDiskPressure(_ConditionPlugin):
+class CheckNodeDiskPressure(Plugin):
     """Refuses nodes under disk pressure."""
 
     name: ClassVar[str] = "CheckNodeDiskPressure"
+    pure = True
 
     @hookimpl
     def filter(self, node_info: NodeInfo) -> Status | None:
         return _DISK_PRESSURE if _reports(node_info.node, "DiskPressure") else None
 
 
-class CheckNodePIDPressure(_ConditionPlugin):
+class CheckNodePIDPressure(Plugin):
     """Refuses nodes that are short of process ids."""
 
     name: ClassVar[str] = "CheckNodePIDPressure"
+    pure = True
 
     @hookimpl
     def filter(self, node_info: NodeInfo) -> Status | None:
         return _PID_PRESSURE if _reports(node_info.node, "PIDPressure") else None
 
 
-class CheckNodeCondition(_ConditionPlugin):
+class CheckNodeCondition(Plugin):
     """Refuses nodes that are cordoned, or that report to be not ready, out of disk or without network.
 
     A condition that a node doesn't report is ignored.
     """
 
     name: ClassVar[str] = "CheckNodeCondition"
+    pure = True
 
     @hookimpl
     def filter(self, node_info: NodeInfo) -> Status | None:
         reasons = tuple(_reasons(node_info.node))
         return Status.unresolvable(*reasons) if reasons else None
-
-    @hookimpl
-    def events_to_register(self) -> Sequence[ClusterEvent]:
-        # Wake pods on changed taints, too: uncordoning a node removes one.
-        return [ClusterEvent(EventResource.NODE, _EVENTS | ActionType.UPDATE_NODE_TAINT)]
 
 
 def _reports(node: Node, condition: str) -> bool:

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import attrs
 
-from kschedfw import (
-    MAX_NODE_SCORE,
-    ActionType,
-    ClusterEvent,
-    EventResource,
-    FieldError,
-    Node,
-    NodeInfo,
-    Plugin,
-    Pod,
-    QueueingHint,
-    Reads,
-    Status,
-    hookimpl,
-)
-from kschedfw.plugins import queue_if
+from kschedfw import MAX_NODE_SCORE, FieldError, NodeInfo, Plugin, Status, hookimpl
 
 _WRONG_LABELS = Status.unresolvable("node(s) didn't have the requested labels")
 
@@ -54,14 +39,15 @@ class NodeLabel(Plugin[NodeLabelArgs]):
 
     name: ClassVar[str] = "NodeLabel"
     args_type: ClassVar[type[object] | None] = NodeLabelArgs
-    reads: ClassVar[Reads | None] = Reads.NODE
-
-    def sign(self, pod: Pod) -> Hashable | None:  # noqa: ARG002  # the same for every pod
-        return ()
+    pure = True
 
     @hookimpl
     def filter(self, node_info: NodeInfo) -> Status | None:
-        return None if self._allows(node_info.node) else _WRONG_LABELS
+        labels = node_info.node.labels
+        allowed = all(label in labels for label in self.args.present_labels) and not any(
+            label in labels for label in self.args.absent_labels
+        )
+        return None if allowed else _WRONG_LABELS
 
     @hookimpl
     def score(self, node_info: NodeInfo) -> int:
@@ -70,21 +56,6 @@ class NodeLabel(Plugin[NodeLabelArgs]):
         met = sum(label in labels for label in args.present_labels_preference)
         met += sum(label not in labels for label in args.absent_labels_preference)
         return met * MAX_NODE_SCORE // preferences if preferences else 0
-
-    @hookimpl
-    def events_to_register(self) -> Sequence[ClusterEvent]:
-        changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
-        return [ClusterEvent(EventResource.NODE, changes, self._after_node_change)]
-
-    def _allows(self, node: Node) -> bool:
-        labels = node.labels
-        return all(label in labels for label in self.args.present_labels) and not any(
-            label in labels for label in self.args.absent_labels
-        )
-
-    def _after_node_change(self, _pod: Pod, old: object | None, new: object | None) -> QueueingHint:
-        allowed = isinstance(old, Node) and self._allows(old)
-        return queue_if(isinstance(new, Node) and self._allows(new) and not allowed)
 
 
 def _conflicts(

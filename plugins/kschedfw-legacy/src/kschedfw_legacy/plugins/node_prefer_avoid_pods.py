@@ -5,12 +5,10 @@ Its default weight is 10000, so that no other plugin's score can outweigh it.
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Hashable
 from typing import ClassVar
 
-from kschedfw import MAX_NODE_SCORE, NodeInfo, Plugin, Pod, Reads, hookimpl
+from kschedfw import MAX_NODE_SCORE, NodeInfo, Plugin, Pod, hookimpl
 
 ANNOTATION = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
@@ -24,10 +22,7 @@ class NodePreferAvoidPods(Plugin):
     """Scores nodes 0 if their annotation names the pod's ReplicaSet or ReplicationController, and others 100."""
 
     name: ClassVar[str] = "NodePreferAvoidPods"
-    reads: ClassVar[Reads | None] = Reads.NODE
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        return _controller(pod) or ()
+    pure = True
 
     @hookimpl
     def score(self, pod: Pod, node_info: NodeInfo) -> int:
@@ -43,8 +38,6 @@ def _controller(pod: Pod) -> Controller | None:
     return (owner.kind, owner.uid) if owner is not None and owner.kind in _KINDS else None
 
 
-# A node's annotation is parsed for every pod that is scored there, but seldom changes.
-@functools.lru_cache(maxsize=4096)
 def _avoided(annotation: str) -> frozenset[Controller]:
     """Return the controllers that the annotation names; empty if it can't be parsed."""
     try:

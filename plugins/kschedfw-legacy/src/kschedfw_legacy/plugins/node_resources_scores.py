@@ -6,12 +6,12 @@ resource counts with its weight, even if the node doesn't have it or the pod doe
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import attrs
 
-from kschedfw import MAX_NODE_SCORE, FieldError, Handle, NodeInfo, Plugin, Pod, Reads, hookimpl
+from kschedfw import MAX_NODE_SCORE, FieldError, Handle, NodeInfo, Plugin, Pod, hookimpl
 from kschedfw.plugins import (
     MAX_UTILIZATION,
     ResourceSpec,
@@ -98,15 +98,12 @@ class _AverageShare(Plugin[NodeResourcesAllocatedArgs]):
     """
 
     args_type: ClassVar[type[object] | None] = NodeResourcesAllocatedArgs
-    reads: ClassVar[Reads | None] = Reads.PODS
+    pure = True
     _counts_what_is_free: ClassVar[bool]
 
     def __init__(self, args: NodeResourcesAllocatedArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._readings = _Readings(args.resources)
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        return pod.requests
 
     @hookimpl
     def score(self, pod: Pod, node_info: NodeInfo) -> int:
@@ -142,16 +139,13 @@ class RequestedToCapacityRatio(Plugin[RequestedToCapacityRatioArgs]):
 
     name: ClassVar[str] = "RequestedToCapacityRatio"
     args_type: ClassVar[type[object] | None] = RequestedToCapacityRatioArgs
-    reads: ClassVar[Reads | None] = Reads.PODS
+    pure = True
 
     def __init__(self, args: RequestedToCapacityRatioArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._readings = _Readings(args.resources)
         # Utilisation is a whole percentage, so that 101 values are all.
         self._table = [value_at(args.shape, utilization) for utilization in range(MAX_UTILIZATION + 1)]
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        return pod.requests
 
     @hookimpl
     def score(self, pod: Pod, node_info: NodeInfo) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import ClassVar
 
-from kschedfw import CycleState, NodeInfo, Plugin, Pod, Quantity, Reads, StateKey, StateKeyError, hookimpl
+from kschedfw import CycleState, NodeInfo, Plugin, Pod, Quantity, StateKey, StateKeyError, hookimpl
 from kschedfw.api import CPU, MEMORY
 
 Limits = tuple[int, int]
@@ -19,10 +18,7 @@ class NodeResourceLimits(Plugin):
     """Scores nodes 1 if they are large enough for the pod's CPU limit or its memory limit, and others 0."""
 
     name: ClassVar[str] = "NodeResourceLimits"
-    reads: ClassVar[Reads | None] = Reads.NODE
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        return _limits(pod)
+    pure = True
 
     @hookimpl
     def pre_score(self, state: CycleState, pod: Pod) -> None:

@@ -37,7 +37,8 @@ _SELECTOR = StateKey[Selector]("SelectorSpread.selector")
 class SelectorSpread(Plugin):
     """Prefers nodes, and even more zones, with few pods of the pod's services and controller.
 
-    Pods with topology spread constraints of their own are ignored.
+    Pods with topology spread constraints of their own are ignored. The selector is looked up in the cluster, and
+    normalize_score reads the zones of the nodes, so neither pre_score nor normalize_score is pure.
     """
 
     name: ClassVar[str] = "SelectorSpread"

@@ -53,7 +53,8 @@ class ServiceAffinity(Plugin[ServiceAffinityArgs]):
     """Refuses nodes whose affinity labels differ from those of the node with the first pod of the same service.
 
     A value in the pod's `nodeSelector` takes precedence. Other nodes score higher if fewer pods of the service are on
-    nodes with the same values of the anti-affinity labels.
+    nodes with the same values of the anti-affinity labels. Services and the nodes of other pods are looked up by the
+    handle, so no hook is pure.
     """
 
     name: ClassVar[str] = "ServiceAffinity"

@@ -42,7 +42,8 @@ class InTreeLimits(Plugin):
     """Refuses nodes that can't attach the pod's additional volumes of an in-tree plugin.
 
     The limit is the node's allocatable `attachable-volumes-…`, or else a default. If the node's CSINode says that the
-    plugin has been migrated, this limit is ignored, and NodeVolumeLimits applies.
+    plugin has been migrated, this limit is ignored, and NodeVolumeLimits applies. The filter looks up claims and
+    volumes in the cluster, so it isn't pure.
     """
 
     reads: ClassVar[Reads | None] = Reads.CLUSTER
