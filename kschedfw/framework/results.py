@@ -160,7 +160,7 @@ class DomainVerdicts:
             return Verdicts.passing(len(rows))
         codes = np.zeros(len(rows), dtype=np.int16)
         for index in reversed(range(len(self.parts))):
-            codes[self.parts[index].at(nodes, rows)] = index + 1
+            codes[self.parts[index].at(nodes, rows).astype(np.bool_, copy=False)] = index + 1
         return Verdicts(codes, (Status.success(), *self.statuses))
 
     @property

@@ -77,8 +77,12 @@ class Shortage:
 
 def shortages(demand: Resource, info: NodeInfo) -> Sequence[Shortage]:
     """Return all shortages, in the order: pods, CPU, memory, ephemeral storage, other resources by name."""
-    found = [Shortage(name, amount, *_on_node(name, info)) for name, amount in _wanted(demand)]
-    return [each for each in found if each.requested > wrapped(each.capacity - each.used)]
+    found = []
+    for name, amount in _wanted(demand):
+        used, capacity = _on_node(name, info)
+        if _bits(2, name, amount, wrapped(capacity - used), capacity):
+            found.append(Shortage(name, amount, used, capacity))
+    return found
 
 
 def verdict(demand: Resource, info: NodeInfo) -> Status | None:
