@@ -160,7 +160,7 @@ class GroupWorld(World):
     always = group_properties.ALWAYS
 
     def __init__(self, seed: int, *, complete_hints: bool = False) -> None:
-        self.gates = WITHOUT_PREEMPTION_OF_GROUPS if seed % 4 == 0 else GATES
+        self.gates = self._gates(seed)
         self.disturbed: set[str] = set()
         """Groups of which a member went, or wasn't bound, through no decision of the scheduler's on the group."""
         self.whole: set[str] = set()
@@ -169,6 +169,13 @@ class GroupWorld(World):
         super().__init__(seed, complete_hints=complete_hints)
         assert self.scheduler.group_cycle is not None
         self.scheduler.group_cycle.observer = self.leavers
+
+    def _gates(self, seed: int) -> FeatureGates:
+        return WITHOUT_PREEMPTION_OF_GROUPS if seed % 4 == 0 else GATES
+
+    def _priority(self, group: str) -> int | None:  # for overriding
+        """Return the priority of a group of this name and of its members; None if any will do."""
+        return None
 
     def _make_cluster(self) -> FlakyCluster:
         return WatchedCluster(Random(self.seed + 1), self._disturb, self._hold_back)
@@ -213,7 +220,7 @@ class GroupWorld(World):
             self._disturb(pod)
 
     def _how_to_replay(self) -> str:
-        return f"replay_groups({self.seed}, {' '.join(self.steps)!r})"
+        return f"replay_groups({self.seed}, {' '.join(self.steps)!r}, {type(self).__name__})"
 
     # Steps
 
@@ -233,6 +240,8 @@ class GroupWorld(World):
         if grouped:
             group = PodSchedulingGroup(self.random.choice(GROUP_NAMES))
             spec = attrs.evolve(spec, scheduling_group=group)
+            if (priority := self._priority(group.pod_group_name)) is not None:
+                spec = attrs.evolve(spec, priority=priority)
         self.cluster.truth.add(attrs.evolve(pod, spec=spec))
 
     def add_group(self) -> None:
@@ -242,7 +251,8 @@ class GroupWorld(World):
         name = self.random.choice(sorted(free))
         # Members of an earlier group of this name may run already.
         self.disturbed.add(f"default/{name}")
-        made = make_pod_group(name).priority(self.random.choice([0, 0, 10, 50]))
+        chosen, given = self.random.choice([0, 0, 10, 50]), self._priority(name)
+        made = make_pod_group(name).priority(chosen if given is None else given)
         if self.random.random() < 0.8:
             made.gang(min_count=self.random.randint(1, 4))
         if self.random.random() < 0.3:
@@ -339,6 +349,17 @@ class GroupWorld(World):
         properties.check(self, properties.CLOSED)
 
 
+class LaterGroupWorld(GroupWorld):
+    """The same under v1.37, where members must have their group's priority, and groups preempt as a whole."""
+
+    def _gates(self, seed: int) -> FeatureGates:
+        gates = ("GenericWorkload", *(("TopologyAwareWorkloadScheduling",) if seed % 2 else ()))
+        return FeatureGates(dict.fromkeys(gates, True), "1.37")
+
+    def _priority(self, group: str) -> int | None:
+        return dict(zip(GROUP_NAMES, (0, 10, 50, 0), strict=True))[group]
+
+
 GROUP_STEPS: dict[str, Callable[[GroupWorld], None]] = {
     step.__name__: step
     for step in (
@@ -385,13 +406,13 @@ _WEIGHTS = dict.fromkeys(GROUP_STEPS, 2.0) | {
 }
 
 
-def run_group_world(seed: int, steps: int) -> GroupWorld:
-    """Take that many random steps in a new world, then settle and close it.
+def run_group_world(seed: int, steps: int, kind: type[GroupWorld] = GroupWorld) -> GroupWorld:
+    """Take that many random steps in a new world of this kind, then settle and close it.
 
     Raises:
         AssertionError: a property doesn't hold; the message has the seed and the steps.
     """
-    world = GroupWorld(seed)
+    world = kind(seed)
     chance = Random(seed + 4)
     for step in chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()), k=steps):
         world.do(step)
@@ -400,9 +421,9 @@ def run_group_world(seed: int, steps: int) -> GroupWorld:
     return world
 
 
-def replay_groups(seed: int, steps: str) -> GroupWorld:
+def replay_groups(seed: int, steps: str, kind: type[GroupWorld] = GroupWorld) -> GroupWorld:
     """Repeat a run from what its failure printed."""
-    world = GroupWorld(seed)
+    world = kind(seed)
     for step in steps.split():
         world.do(step)
     return world

@@ -1,7 +1,7 @@
 """Runs random worlds, one seed after the other, for as long as it is told: `python -m …soak SECONDS [FIRST_SEED]`.
 
-With `groups` as a third argument (FIRST_SEED may be empty), these are the worlds with groups of pods; with `late`, in
-turns those with and without groups whose events come late.
+With `groups` as a third argument (FIRST_SEED may be empty), these are the worlds with groups of pods, with
+`groups-1.37` those under v1.37; with `late`, in turns those with and without groups whose events come late.
 Prints progress and the most memory that was needed so far; ends with exit code 1 at the first failure, after printing
 seed, step and property.
 """
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 from kschedfw.framework.clock import SystemClock
-from tests.scheduler.invariants.group_world import run_group_world
+from tests.scheduler.invariants.group_world import LaterGroupWorld, run_group_world
 from tests.scheduler.invariants.late_worlds import LateGroupWorld, LateWorld, run_late_world
 from tests.scheduler.invariants.world import run_world
 
@@ -30,6 +30,7 @@ def _run_late(seed: int, steps: int) -> object:
 _RUNS: Mapping[str, Callable[[int, int], object]] = {
     "": run_world,
     "groups": run_group_world,
+    "groups-1.37": lambda seed, steps: run_group_world(seed, steps, LaterGroupWorld),
     "late": _run_late,
 }
 

@@ -12,7 +12,12 @@ from collections.abc import Iterator
 import pytest
 
 from kschedfw.scheduler.groups.trial import MemberTrial
-from tests.scheduler.invariants.group_world import replay_groups, run_group_world
+from tests.scheduler.invariants.group_world import (
+    GroupWorld,
+    LaterGroupWorld,
+    replay_groups,
+    run_group_world,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -27,11 +32,11 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def seen_in(seeds: tuple[int, ...], steps: int) -> Counter[str]:
+def seen_in(seeds: tuple[int, ...], steps: int, kind: type[GroupWorld] = GroupWorld) -> Counter[str]:
     """What happened in these worlds: properties that nothing could violate would prove nothing."""
     seen: Counter[str] = Counter()
     for seed in seeds:
-        world = run_group_world(seed, steps)
+        world = run_group_world(seed, steps, kind)
         seen["bound"] += len(world.cluster.bound)
         seen["gangs"] += len(world.whole)
         seen["preempted"] += sum(
@@ -47,9 +52,10 @@ def test_properties_of_groups_hold_in_a_few_worlds() -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("kind", [GroupWorld, LaterGroupWorld])
 @pytest.mark.parametrize("start", range(8))
-def test_properties_of_groups_hold_in_many_worlds(start: int) -> None:
-    seen = seen_in(SEEDS[start::8], 400)
+def test_properties_of_groups_hold_in_many_worlds(start: int, kind: type[GroupWorld]) -> None:
+    seen = seen_in(SEEDS[start::8], 400, kind)
     assert seen["bound"] >= 100
     assert seen["gangs"] >= 5
     assert seen["preempted"] >= 20
