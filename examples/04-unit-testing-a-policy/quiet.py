@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 
 import attrs
 
-from kschedfw import FieldError, NodeInfo, Plugin, Pod, Reads, Status, hookimpl
+from kschedfw import FieldError, NodeInfo, Plugin, Pod, Status, hookimpl
 
 TIER = "example.com/tier"
 """The label that says whether a pod is `critical` or `batch`; most are neither."""
@@ -28,10 +28,7 @@ class Quiet(Plugin[QuietArgs]):
 
     name = "Quiet"
     args_type = QuietArgs
-    reads = Reads.PODS
-
-    def sign(self, pod: Pod) -> Hashable | None:
-        return is_batch(pod)
+    pure = True
 
     @hookimpl
     def pre_filter(self, pod: Pod) -> Status | None:
