@@ -29,12 +29,15 @@ import msgspec
 from kschedfw_apiserver import ApiServer
 from kschedfw_apiserver.control_plane import VARIABLE, assets, control_plane
 from kschedfw_kubernetes.cluster import Client, connect
+from kschedfw_kubernetes.cluster.transport import TransportLimits
 from serve.replicas import free_port
 
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/namespaces/default/pods"
 _ZONE, _HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 _LIMIT: Final = 600.0
 """Seconds after which a turn has failed."""
+_LIMITS: Final = TransportLimits(request=_LIMIT, quiet=_LIMIT)
+"""On a busy machine answers are late, and the watch of the pods is quiet while a scheduler starts."""
 _CREATORS, _TOGETHER = 4, 16
 """Threads that create objects, and the requests that each sends without waiting in between."""
 
@@ -276,7 +279,7 @@ def main(nodes: int, pods: int, works: Sequence[str]) -> None:
     names = ("kschedfw", "kube-scheduler") if assets() is not None else ("kschedfw",)
     with tempfile.TemporaryDirectory() as at:
         folder = Path(at)
-        with server(folder) as kubeconfig, connect(kubeconfig, qps=-1) as client:
+        with server(folder) as kubeconfig, connect(kubeconfig, qps=-1, limits=_LIMITS) as client:
             create(client, _NODES, [node(number) for number in range(nodes)])
             for work in works:
                 for name in names:

@@ -27,7 +27,8 @@ class Cycles:
 
     def __init__(self, count: int) -> None:
         self.clock = Windows()
-        self.pool = BindingThreads(self.clock)
+        self.unanswered = 0
+        self.pool = BindingThreads(self.clock, lambda: self.unanswered)
         self.permits = threading.Semaphore(0)
         self.begun = self.ended = 0
         self._lock = threading.Lock()
@@ -96,6 +97,16 @@ def test_where_no_cycle_ends_each_gets_a_thread_in_the_end(cycles: Callable[[int
     assert threads == [5, 7, 9, 11, 13, 16, 20, 25, 31]
     made.window(0)
     assert made.pool.threads == 38
+
+
+def test_where_no_cycle_ends_since_the_server_does_not_answer_no_more_threads_ask_it(
+    cycles: Callable[[int], Cycles],
+) -> None:
+    made = cycles(60)
+    assert [made.window(0) for _ in range(2)] == [5, 7]
+    made.unanswered = made.pool.threads + 1
+    assert [made.window(0) for _ in range(30)] == [7] * 30
+    assert [made.window(number) for number in (1, 1, 2, 2)] == [9, 9, 11, 11]
 
 
 def test_threads_that_do_not_help_are_the_last_ones_for_a_while(cycles: Callable[[int], Cycles]) -> None:

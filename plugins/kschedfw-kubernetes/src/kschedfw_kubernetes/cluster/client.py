@@ -119,6 +119,11 @@ class Client:
         """The namespace of the context."""
         return self.config.namespace
 
+    @property
+    def unanswered(self) -> int:
+        """The number of requests, or batches of them, that are under way; watches don't count."""
+        return self._transport.unanswered
+
     def with_own_rate(self) -> Client:
         """Return another client with its own rate limit, so that events don't delay bindings.
 

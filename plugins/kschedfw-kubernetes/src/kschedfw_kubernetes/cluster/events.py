@@ -47,7 +47,7 @@ _LONGEST_NAME: Final = 128
 _DEFAULT_CONTROLLER: Final = "default-scheduler"
 _QUEUED: Final = 10_000
 _REMEMBERED: Final = 4096
-_SENDERS: Final = 32
+_SENDERS: Final = 8
 """The most concurrent senders, and so the most requests for which the server's answers are awaited."""
 _SPARE: Final = 2
 """The idle senders that are kept. One must be there for what is recorded while others wait for a slow answer."""

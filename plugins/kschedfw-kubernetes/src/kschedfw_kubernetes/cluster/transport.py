@@ -142,6 +142,13 @@ class Transport:
         """
         self._dialing = 0
         self._closed = False
+        self._under_way: list[None] = []
+        """An item for each exchange. Changed without the lock: an append is atomic, adding to a number isn't."""
+
+    @property
+    def unanswered(self) -> int:
+        """The number of exchanges whose answers haven't arrived as a whole."""
+        return len(self._under_way)
 
     def request(
         self, request: Request, timeout: float | None = None, before_send: Callable[[], None] | None = None
@@ -242,6 +249,19 @@ class Transport:
         Return the answers, the identity under which the requests were sent, and the failure.
         """
         identity = self._credentials.identity()
+        self._under_way.append(None)
+        try:
+            return self._exchanged(requests, identity, timeout, before_send)
+        finally:
+            self._under_way.pop()
+
+    def _exchanged(
+        self,
+        requests: Sequence[Request],
+        identity: Identity,
+        timeout: float,
+        before_send: Callable[[], None] | None,
+    ) -> tuple[Sequence[Reply], Identity, UnavailableError | None]:
         connection = self._take(identity, timeout)
         replies: list[Reply] = []
         failure = None

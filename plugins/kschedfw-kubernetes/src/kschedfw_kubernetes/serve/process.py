@@ -132,7 +132,7 @@ class SchedulerProcess:
         )
         self._metrics = TracingMetrics(self._clock, options.disabled_metrics)
         self._metrics.registry.register(requests)
-        self._bindings = BindingThreads(self._clock)
+        self._bindings = BindingThreads(self._clock, lambda: client.unanswered)
         written: Cluster = DryRunCluster(self._cluster) if options.dry_run else self._cluster
         self._shared: SharedCluster | None = None
         if options.sharing is not None and not options.dry_run:
