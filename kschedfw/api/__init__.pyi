@@ -246,6 +246,7 @@ from .volumes import Volume as Volume
 from .volumes import VolumeResourceRequirements as VolumeResourceRequirements
 from .volumes import VsphereVolumeSource as VsphereVolumeSource
 from .warning_events import WarningEvent as WarningEvent
+from .warning_events import WarningEvents as WarningEvents
 from .words import counted as counted
 from .words import with_article as with_article
 from .workloads import CompletionMode as CompletionMode

@@ -11,7 +11,7 @@ from kschedfw_kubernetes.cluster import Client, connect
 from kschedfw_kubernetes.cluster.reading import MissingRightsError, read_cluster
 
 from kschedfw import CustomKind, InMemoryCluster, make_node, make_pod, make_pod_group
-from kschedfw.api import PodGroup, ReplicaSet, parse_manifests
+from kschedfw.api import PodGroup, ReplicaSet, WarningEvent, parse_manifests
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 
@@ -70,6 +70,26 @@ def test_all_that_decisions_depend_on_is_read_and_nothing_is_made_of_it(
     assert told[-1][0] == told[-1][1] == sum(1 for _ in found.manifests.objects())
     assert {each.verb for each in filled.audit.events} == {"list"}
     assert InMemoryCluster(found.manifests.objects()).list(Pod)
+
+
+def event(name: str, reason: str, kind: str = "Warning") -> dict[str, object]:
+    return {
+        "metadata": {"name": f"{name}.{reason.lower()}", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": name},
+        "type": kind,
+        "reason": reason,
+        "message": f"{reason} of {name}",
+    }
+
+
+def test_events_that_warn_are_read(filled: ApiServer, client: Client) -> None:
+    for each in (event("waiting", "FailedMount"), event("waiting", "Scheduled", "Normal")):
+        client.write("POST", "/api/v1/namespaces/default/events", each)
+    found = read_cluster(client=client)
+    assert found.manifests.warning_events == (
+        WarningEvent("Pod", "default", "waiting", "FailedMount", "FailedMount of waiting"),
+    )
+    assert read_cluster(client=client, with_warnings=False).manifests.warning_events == ()
 
 
 def test_groups_are_read_where_pods_are_members_of_some(tmp_path: Path) -> None:
@@ -147,6 +167,18 @@ def test_what_may_be_read_of_one_namespace_alone_is_read_of_it(reader: Callable[
     assert names(found.manifests.pods) == ["waiting"]
     right = next(right for right in found.missing_rights if right.resource == "pods")
     assert str(right) == "may not list pods of the whole cluster; only namespace default was read"
+
+
+@pytest.mark.parametrize(("more", "reasons"), [([], []), ([("Role", "default")], ["FailedMount"])])
+def test_events_are_read_as_far_as_the_user_may_list_them(
+    reader: Callable[..., Client], client: Client, more: list[tuple[str, str]], reasons: list[str]
+) -> None:
+    client.write("POST", "/api/v1/namespaces/default/events", event("waiting", "FailedMount"))
+    rights = [rules("events", kind=kind, namespace=namespace) for kind, namespace in more]
+    with reader(rules("nodes", "pods"), *rights) as own:
+        found = read_cluster(client=own)
+    assert [each.reason for each in found.manifests.warning_events] == reasons
+    assert "events" not in {right.resource for right in found.missing_rights}
 
 
 def test_without_nodes_and_pods_there_is_nothing_to_say(reader: Callable[..., Client]) -> None:

@@ -91,6 +91,7 @@ def dump(
             namespace,
             custom_kinds=dict.fromkeys((*kinds_of_plugins(), *kinds)),
             progress=progress,
+            with_warnings=False,
         )
     tell([*map(str, found.manifests.problems), *(f"warning: {right}" for right in found.missing_rights)])
     annotations = SCHEDULING_ANNOTATIONS.union(annotation or ())

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import attrs
+import msgspec
 
 from kschedfw import CustomKind, CustomObject, CustomResource, Node, Pod
 from kschedfw.api import (
@@ -21,6 +23,8 @@ from kschedfw.api import (
     ResourceClaimTemplate,
     ResourceQuota,
     RuntimeClass,
+    WarningEvent,
+    WarningEvents,
     group_key,
     without_collections,
 )
@@ -48,6 +52,10 @@ READ_KINDS: Final = (*SCHEDULER_KINDS, *_ADMISSION_KINDS, ResourceClaimTemplate)
 
 Progress = Callable[[int, int], None]
 """Called while reading with the numbers of objects read and expected, as far as known."""
+
+_EVENTS: Final = Resource("Event", "v1", "events")
+_MOST_EVENTS: Final = 10_000
+"""The number of warnings that are read: they only explain, and a cluster in trouble has many."""
 
 _AT_THE_SAME_TIME: Final = 4
 _NEEDED: Final = (Node, Pod)
@@ -97,20 +105,25 @@ def read_cluster(
     client: Client | None = None,
     custom_kinds: Iterable[CustomKind] = (),
     progress: Progress | None = None,
+    with_warnings: bool = True,
 ) -> LiveCluster:
     """Return all objects that decisions depend on, with one list request per kind, without finished pods.
 
-    PodGroups are listed only if pods belong to some. Workloads aren't expanded, since the cluster's controllers create
-    their pods. If the user may list a kind only in `namespace` (by default the context's), it is read there.
+    With `with_warnings` also the cluster's Events that warn, where the user may list them: they say why pods aren't
+    created or don't start. PodGroups are listed only if pods belong to some. Workloads aren't expanded, since the
+    cluster's controllers create their pods. If the user may list a kind only in `namespace` (by default the context's),
+    it is read there.
 
     Raises:
         MissingRightsError: nodes or pods may not be listed at all.
         KubernetesError: the server can't be reached, or refuses for another reason.
     """
     if client is not None:
-        return _Reading(client, namespace or client.namespace, progress).read(custom_kinds)
+        reading = _Reading(client, namespace or client.namespace, progress)
+        return reading.read(custom_kinds, with_warnings=with_warnings)
     with connect(kubeconfig, context, qps=-1) as own:
-        return _Reading(own, namespace or own.namespace, progress).read(custom_kinds)
+        reading = _Reading(own, namespace or own.namespace, progress)
+        return reading.read(custom_kinds, with_warnings=with_warnings)
 
 
 def kinds_of_plugins() -> tuple[CustomKind, ...]:
@@ -136,11 +149,13 @@ class _Reading:
         self._rights: dict[str, MissingRight] = {}
         self._problems: dict[str, list[ManifestError]] = {}
 
-    def read(self, custom_kinds: Iterable[CustomKind]) -> LiveCluster:
+    def read(self, custom_kinds: Iterable[CustomKind], *, with_warnings: bool) -> LiveCluster:
         kinds: list[FollowedKind] = [*READ_KINDS, *custom_kinds]
         # Objects of a cluster are made and kept; cyclic collections would go through all of them again and again.
         with without_collections(), ThreadPoolExecutor(_AT_THE_SAME_TIME, "reading") as executor:
+            warning = executor.submit(self._warnings) if with_warnings else None
             lists = list(executor.map(self._kind, kinds))
+            warnings = () if warning is None else warning.result()
         rights = tuple(self._rights[resource] for resource in sorted(self._rights))
         needed = {str(resources_of(kind)[0]) for kind in _NEEDED}
         if any(right.resource in needed and not right.read_of for right in rights):
@@ -153,7 +168,27 @@ class _Reading:
         if any(isinstance(obj, Pod) and group_key(obj) for obj in objects):
             objects += self._kind(PodGroup)
         problems = [problem for resource in sorted(self._problems) for problem in self._problems[resource]]
-        return LiveCluster(Manifests.collect(objects, problems=problems), rights, self._client.config.source)
+        manifests = Manifests.collect(objects, problems=problems, warning_events=warnings)
+        return LiveCluster(manifests, rights, self._client.config.source)
+
+    def _warnings(self) -> tuple[WarningEvent, ...]:
+        """Return the last warning about each object and reason; none where the user may not list Events."""
+        for namespace in ("", self._namespace):
+            found = WarningEvents()
+            try:
+                for text in islice(self._events(namespace), _MOST_EVENTS):
+                    found.take(msgspec.json.decode(text, type=dict[str, Any]))
+            except ForbiddenError:
+                continue
+            except (KubernetesError, msgspec.DecodeError):
+                # No decision depends on them, so what was read before is enough.
+                pass
+            return found.all()
+        return ()
+
+    def _events(self, namespace: str) -> Iterator[bytes]:
+        for page in self._client.pages(_EVENTS.collection(namespace), {"fieldSelector": "type=Warning"}):
+            yield from page.items or ()
 
     def _kind(self, kind: FollowedKind) -> list[Named]:
         """Return all objects of a kind, oldest first; none if the server doesn't have the kind."""
