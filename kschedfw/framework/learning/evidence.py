@@ -17,8 +17,8 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 
 _MOST_PARTS: Final = 8
 _LONGEST: Final = 60
-_LEFT_OUT: Final = frozenset({"node", "metadata", "spec", "status", "amounts"})
-"""Attributes on the way to a value that tell a reader nothing."""
+_LEFT_OUT: Final = frozenset({"node", "pod", "metadata", "spec", "status", "amounts"})
+"""Attributes that tell a reader nothing on the way to a value. The last one does, as the status of a condition."""
 
 
 def learned_evidence(hook: Hook, state: CycleState, pod: Pod, node_info: NodeInfo) -> tuple[Evidence, ...]:
@@ -79,8 +79,9 @@ def _shown(value: object) -> str:
 def _name(place: Place) -> str:
     """Return the name of a place in words: `label rack`, `taints key`, `requested milli cpu`."""
     words = []
-    for kind, argument in place:
-        if kind == "attribute" and argument not in _LEFT_OUT:
+    last = max((at for at, (kind, _) in enumerate(place) if kind == "attribute"), default=-1)
+    for at, (kind, argument) in enumerate(place):
+        if kind == "attribute" and (at == last or argument not in _LEFT_OUT):
             words.append(argument.strip("_").replace("_", " "))
         elif kind == "key":
             if words:

@@ -24,6 +24,7 @@ from kschedfw import (
     make_node,
     make_pod,
 )
+from kschedfw.api import NodeCondition
 from kschedfw.explain import Evidence, explain_pod
 from kschedfw.framework.learning.evidence import learned_evidence
 from kschedfw.testing.strategies import nodes, pods
@@ -68,6 +69,80 @@ def test_what_is_read_is_said_in_words(read: Callable[[Pod, NodeInfo], object], 
         return Status.unschedulable("node(s) no")
 
     (evidence,) = learned_evidence(hook, CycleState(), POD, INFO)
+    assert str(evidence) == text
+
+
+WEB = make_pod("p").labels(racks="r1_r2", tier="gold", app="web").requests(cpu="3500m").build()
+_HOT = (
+    make_node("n")
+    .capacity({"cpu": 4, "memory": "8Gi", "example.com/gpu": 2})
+    .labels(rack="r9", vip="yes")
+    .taint("spot", effect="PreferNoSchedule")
+    .build()
+)
+BUSY = NodeInfo.of(
+    attrs.evolve(
+        _HOT, status=attrs.evolve(_HOT.status, conditions=(NodeCondition(type="Overheated", status="True"),))
+    ),
+    [make_pod("there").labels(app="web").requests(cpu="100m").node("n").build()],
+)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (
+            lambda pod, info: info.node.labels.get("rack") in pod.labels.get("racks", "").split("_"),
+            "label racks: r1_r2; label rack: r9",
+        ),
+        (
+            lambda _pod, info: any(each.key == "spot" for each in info.node.spec.taints),
+            "nothing of the pod; taints key: spot",
+        ),
+        (
+            lambda pod, info: (
+                pod.requests.amounts.milli_cpu > info.allocatable.milli_cpu - info.requested.milli_cpu
+            ),
+            "requests milli cpu: 3500; allocatable milli cpu: 4000, requested milli cpu: 100",
+        ),
+        (lambda _pod, info: len(info.pods) > 0, "nothing of the pod; number of pods: 1"),
+        (
+            lambda pod, info: pod.labels.get("tier") == "gold" and "gold" not in info.node.labels,
+            "label tier: gold; label gold: none",
+        ),
+        (
+            lambda pod, info: any(each.pod.labels.get("app") == pod.labels.get("app") for each in info.pods),
+            "label app: web; pods label app: web",
+        ),
+        (
+            lambda pod, info: pod.spec.containers[0].image in info.image_states,
+            "containers image: registry.example/app:1; image states: none",
+        ),
+        (
+            lambda pod, info: pod.priority < 100 and info.node.labels.get("vip") == "yes",
+            "priority: 0; label vip: yes",
+        ),
+        (
+            lambda _pod, info: any(
+                each.type == "Overheated" and each.status == "True" for each in info.node.status.conditions
+            ),
+            "nothing of the pod; conditions type: Overheated, conditions status: True",
+        ),
+        (
+            lambda pod, info: (
+                pod.requests.amounts.scalar_resources.get("example.com/gpu", 0)
+                < info.allocatable.scalar_resources.get("example.com/gpu", 0)
+            ),
+            "requests scalar resources: none; allocatable scalar resource example.com/gpu: 2",
+        ),
+    ],
+)
+def test_ten_plain_filters_are_explained(read: Callable[[Pod, NodeInfo], object], text: str) -> None:
+    def hook(_state: CycleState, pod: Pod, info: NodeInfo) -> Status:
+        read(pod, info)
+        return Status.unschedulable("node(s) no")
+
+    (evidence,) = learned_evidence(hook, CycleState(), WEB, BUSY)
     assert str(evidence) == text
 
 
