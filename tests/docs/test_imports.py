@@ -78,7 +78,8 @@ NAMED = re.compile(r"`(kschedfw(?:\.\w+)+)`")
 
 @pytest.mark.parametrize("page", sorted((REPOSITORY / "docs").glob("*.md")), ids=lambda page: page.name)
 def test_modules_and_names_that_a_page_tells_users_of_are_public(page: Path) -> None:
-    if page.name == "architecture.md":  # for developers of kschedfw
+    # For developers of kschedfw, and of names that are gone.
+    if page.name in ("architecture.md", "from-a-checkout.md"):
         return
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     assert [name for name in NAMED.findall(text) if _is_code(name) and not _is_public(name)] == []
@@ -87,6 +88,8 @@ def test_modules_and_names_that_a_page_tells_users_of_are_public(page: Path) -> 
 def _is_code(name: str) -> bool:
     """Tell whether the name begins with a module or an attribute; entry-point groups have dots, too."""
     first = name.split(".")[1]
+    if first == "mypy":  # mypy loads its plugin by the name in a configuration; nobody imports it
+        return False
     return first in importlib.import_module("kschedfw").__all__ or (
         importlib.util.find_spec(f"kschedfw.{first}") is not None
     )
