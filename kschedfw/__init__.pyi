@@ -51,6 +51,7 @@ from .framework.groups import MemberStates as MemberStates
 from .framework.groups import PlacedGroup as PlacedGroup
 from .framework.groups import QueuedGroup as QueuedGroup
 from .framework.handle import Handle as Handle
+from .framework.metrics import MetricsRecorder as MetricsRecorder
 from .framework.nodes.arrays import IntArray as IntArray
 from .framework.nodes.node_info import ImageStateSummary as ImageStateSummary
 from .framework.nodes.node_info import NodeInfo as NodeInfo
