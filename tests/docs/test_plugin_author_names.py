@@ -16,6 +16,7 @@ REPOSITORY: Final = Path(__file__).parents[2]
 PAGE: Final = (REPOSITORY / "docs" / "writing-plugins.md").read_text(encoding="utf-8")
 TABLE: Final = PAGE.partition("<!-- names of plugin authors -->")[2].partition("<!-- end of names -->")[0]
 NAMES: Final = re.findall(r"`(\w+)`", TABLE)
+REFERENCE: Final = (REPOSITORY / "docs" / "reference" / "plugin-authors.md").read_text(encoding="utf-8")
 
 # Hooks for groups of pods, of post_filter and of queue_sort have arguments and results of their own.
 EXPERTS: Final = {"11-rack-packing", "13-making-room", "15-fair-share"}
@@ -25,6 +26,11 @@ TEMPLATE: Final = REPOSITORY / "kschedfw" / "cli" / "plugin_template" / "project
 def test_at_most_twenty_public_names_are_enough() -> None:
     assert 0 < len(NAMES) == len(set(NAMES)) <= 20
     assert set(NAMES) <= set(dir(kschedfw))
+
+
+def test_the_reference_has_them_in_its_first_group() -> None:
+    first = REFERENCE.split("\n## ")[1]
+    assert sorted(re.findall(r"^\.\. [\w:]+:: kschedfw\.(\w+)", first, re.MULTILINE)) == sorted(NAMES)
 
 
 def sources() -> Iterator[Path]:
