@@ -170,7 +170,7 @@ class TestList:
         assert [line.split()[0] for line in lines] == Registry().names()
         (row,) = (line for line in lines if line.startswith("NodeLabel "))
         assert row.split(maxsplit=3)[3].split() == [
-            *("filter,", "score", "node", "yes", "no"),
+            *("filter,", "score", "learned", "no", "no"),
             *("presentLabels,", "absentLabels,", "presentLabelsPreference,", "absentLabelsPreference"),
         ]
 

@@ -84,14 +84,14 @@ class Together:
         self.runs = 0
         patch.setattr(equal_members, "_FEWEST_MEMBERS", 1)
         patch.setattr(equal_members, "_FEWEST_TRIALS", 1)
-        one_by_one, on_each = GroupAlgorithm.run, EqualMembers.on_each
+        as_is, on_each = GroupAlgorithm.run, EqualMembers.on_each
 
-        def run(algorithm: GroupAlgorithm, *args: Any, makes_room: bool, observe: Any = None) -> GroupResult:
-            seen = _seen(one_by_one(algorithm, *args, makes_room=False))
+        def run(algorithm: GroupAlgorithm, *args: Any, makes_room: bool, **asked: Any) -> GroupResult:
+            seen = _seen(as_is(algorithm, *args, makes_room=False))
             with patch.context() as without:
                 without.setattr(EqualMembers, "of", lambda *_, **__: None)
-                assert seen == _seen(one_by_one(algorithm, *args, makes_room=False))
-                return one_by_one(algorithm, *args, makes_room=makes_room, observe=observe)
+                assert seen == _seen(as_is(algorithm, *args, makes_room=False))
+                return as_is(algorithm, *args, makes_room=makes_room, **asked)
 
         def counted(trials: EqualMembers, placements: Sequence[GroupPlacement]) -> list[PlacementResult]:
             self.runs += 1

@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as drawn_from
 from hypothesis import strategies as st
 
+from kschedfw.testing.properties import register_profiles
 from kschedfw.testing.strategies.hooks import PureHooks, pure_hooks
 from tests.framework.learning.twins import Twins
 from tests.framework.learning.waking_trial import run_trial
@@ -50,7 +51,6 @@ def _examples(number: int) -> settings:
     return settings(
         max_examples=number,
         database=None,
-        deadline=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
@@ -99,6 +99,7 @@ KINDS: Final[Mapping[str, Trials]] = {
 
 def main(arguments: Sequence[str]) -> int:
     logging.disable(logging.CRITICAL)
+    register_profiles()
     trials, wanted = KINDS[arguments[0]], int(arguments[1])
     kept = Path(arguments[2]) if len(arguments) > 2 else None
     first, total = _read(kept)

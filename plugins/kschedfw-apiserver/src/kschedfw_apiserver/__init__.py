@@ -1,8 +1,9 @@
-"""An API server for tests: the cluster in memory behind HTTP, as a kube-apiserver would serve it."""
+"""An API server for tests: the cluster in memory behind HTTP, as a kube-apiserver would serve it.
 
-from kschedfw_apiserver.access import User
-from kschedfw_apiserver.audit import AuditEvent, AuditLog
-from kschedfw_apiserver.faults import Faults
-from kschedfw_apiserver.server import ApiServer, Certificate, ServerError
+The names are in `__init__.pyi`. The module of a name is imported when the name is first used: pytest imports this
+package in projects that have no use for it.
+"""
 
-__all__ = ["ApiServer", "AuditEvent", "AuditLog", "Certificate", "Faults", "ServerError", "User"]
+import lazy_loader as _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
