@@ -110,6 +110,11 @@ class WithoutDynamicResources(Plugin[DynamicResourcesArgs]):
         return None
 
     @hookimpl
+    def unreserve(self) -> None:
+        # Nothing was reserved. A WhatIf warns of plugins that reserve and can't undo it.
+        return None
+
+    @hookimpl
     def pre_bind_pre_flight(self) -> PreBindPreFlightResult:
         return _IS_IDLE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from device_world import World, claim, devices, gpu_class, made, node, pod
 
-from kschedfw import EnabledPlugin, Pod, Profile, Registry
+from kschedfw import EnabledPlugin, Pod, Profile, Registry, WhatIf
 from kschedfw.api import how_to_install
 from kschedfw.api.distributions import entry_points_of
 from kschedfw.api.extensions import Extensions
@@ -93,6 +94,12 @@ def test_a_pod_is_placed_once_the_class_that_backed_its_resource_is_gone() -> No
     world.cluster.add(pod("q", **{"example.com/gpu": "1"}))
     world.run()
     assert world.node_of("q") == "a"
+
+
+def test_a_what_if_with_the_default_profile_warns_of_no_plugin(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "kschedfw.what_if"), WhatIf([node("a")]).transaction() as trial:
+        assert trial.schedule([pod("p")])
+    assert caplog.messages == []
 
 
 def test_no_controller_makes_claims() -> None:
