@@ -11,9 +11,7 @@ from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.words import with_article
-from kschedfw.config import SchedulerConfiguration
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.runtime.registry import Registry
 
 
 class WhatIfError(KschedfwError):
@@ -36,11 +34,10 @@ _ONE: Final[Mapping[type, str]] = {
     Named: "an object such as a node or a pod",
     Node: "a node",
     Pod: "a pod",
-    SchedulerConfiguration: "a SchedulerConfiguration",
-    Registry: "a Registry",
 }
 _SEVERAL: Final[Mapping[type, str]] = {
     Named: "objects such as nodes and pods",
+    Node: "nodes",
     Pod: "pods",
     Profile: "Profiles",
     str: "names of nodes",
@@ -72,7 +69,9 @@ def expect(kind: type[T], found: object, argument: str, hint: str = "") -> T:
     """
     if isinstance(found, kind):
         return found
-    raise WhatIfError(f"{argument}: expected {_ONE[kind]}, found {found_text(found)}{hint}")
+    raise WhatIfError(
+        f"{argument}: expected {_ONE.get(kind) or with_article(kind.__name__)}, found {found_text(found)}{hint}"
+    )
 
 
 def expect_all(kind: type[T], found: object, argument: str) -> list[T]:

@@ -13,7 +13,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
 from kschedfw.explain import Explanation, UnknownNodeError
-from kschedfw.what_if.checks import WhatIfError
+from kschedfw.what_if.checks import WhatIfError, expect, expect_all, found_text
 from kschedfw.what_if.objects import some_names
 from kschedfw.what_if.results import Outcome, Refused, Schedule, Waiting
 
@@ -102,8 +102,10 @@ def check_plan(trial: Transaction, plan: ScalingPlan) -> PlanCheck:
     order, with preemption.
 
     Raises:
-        WhatIfError: a node or a pod of the plan isn't there, or an added node is there already.
+        WhatIfError: a node or a pod of the plan isn't there, an added node is there already, or a part of the plan has
+            another type.
     """
+    _check_types(plan)
     with trial.transaction() as attempt:
         pods = {pod.key: pod for pod in attempt.objects() if isinstance(pod, Pod)}
         _check_names(attempt, plan, pods)
@@ -133,16 +135,28 @@ def check_plan(trial: Transaction, plan: ScalingPlan) -> PlanCheck:
     return PlanCheck(schedule, (*blocked, *found, *_unused(plan, used)))
 
 
+def _check_types(plan: ScalingPlan) -> None:
+    expect(ScalingPlan, plan, "plan")
+    expect_all(Node, plan.add, "plan.add")
+    # A single name is iterable, too: its letters would be looked for as nodes.
+    expect_all(str, plan.remove, "plan.remove")
+    if not isinstance(plan.pods, Mapping):
+        found = found_text(plan.pods)
+        raise WhatIfError(f"plan.pods: expected names of nodes by the keys of pods, found {found}")
+
+
 def _check_names(trial: Transaction, plan: ScalingPlan, pods: Mapping[str, Pod]) -> None:
     nodes = {obj.name for obj in trial.objects() if isinstance(obj, Node)}
     known = nodes | {node.name for node in plan.add}
-    for what, missing in (
-        ("nodes to remove", [name for name in plan.remove if name not in nodes]),
-        ("pods", [key for key in plan.pods if key not in pods]),
-        ("nodes for pods", [name for name in plan.pods.values() if name and name not in known]),
+    unknown_pods = [key for key in plan.pods if key not in pods]
+    key_form = "" if all("/" in key for key in unknown_pods) else "; a pod's key is NAMESPACE/NAME"
+    for what, missing, hint in (
+        ("nodes to remove", [name for name in plan.remove if name not in nodes], ""),
+        ("pods", unknown_pods, key_form),
+        ("nodes for pods", [name for name in plan.pods.values() if name and name not in known], ""),
     ):
         if missing:
-            raise WhatIfError(f"plan: {what} that aren't there: {some_names(missing)}")
+            raise WhatIfError(f"plan: {what} that aren't there: {some_names(missing)}{hint}")
 
 
 def _deviation(trial: Transaction, wanted: list[Pod], outcome: Outcome, planned: str) -> Deviation | None:

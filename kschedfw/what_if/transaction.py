@@ -329,7 +329,8 @@ class Transaction:
         the queue's order, with preemption.
 
         Raises:
-            WhatIfError: a node or a pod of the plan isn't there, or an added node is there already.
+            WhatIfError: a node or a pod of the plan isn't there, an added node is there already, or a part of the
+                plan has another type.
             SchedulingError: a plugin failed.
         """
         return check_plan(self, plan)

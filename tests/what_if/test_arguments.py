@@ -12,7 +12,7 @@ import pytest
 
 from kschedfw import Node, Pod, Profile, Transaction, WhatIf, make_pod
 from kschedfw.config import SchedulerConfiguration
-from kschedfw.what_if import ConcurrentUseError, WhatIfError
+from kschedfw.what_if import ConcurrentUseError, ScalingPlan, WhatIfError
 from tests.what_if.builders import node, running, what_if
 
 POD = make_pod("new").build()
@@ -82,6 +82,22 @@ def wrong(argument: object) -> Pod:
         (
             lambda trial: trial.schedule_as_many(POD, at_most=-1),
             "at_most: expected a number of pods from 0 on, found -1",
+        ),
+        (
+            lambda trial: trial.check(cast(ScalingPlan, {"remove": ["n1"]})),
+            "plan: expected a ScalingPlan, found dict",
+        ),
+        (
+            lambda trial: trial.check(ScalingPlan(add=cast(tuple[Node, ...], NODE))),
+            "plan.add: expected a list of nodes, found node n9",
+        ),
+        (
+            lambda trial: trial.check(ScalingPlan(remove=cast(tuple[str, ...], "n1"))),
+            "plan.remove: expected a list of names of nodes, found 'n1'",
+        ),
+        (
+            lambda trial: trial.check(ScalingPlan(pods=cast(dict[str, str], ["default/wait"]))),
+            "plan.pods: expected names of nodes by the keys of pods, found list",
         ),
     ],
 )

@@ -122,6 +122,10 @@ def test_an_added_node_that_gets_no_pod_is_told() -> None:
     [
         (ScalingPlan(remove=("x",)), "plan: nodes to remove that aren't there: x"),
         (ScalingPlan(pods={"default/x": ""}), "plan: pods that aren't there: default/x"),
+        (
+            ScalingPlan(pods={"web": ""}),
+            "plan: pods that aren't there: web; a pod's key is NAMESPACE/NAME",
+        ),
         (ScalingPlan(pods={"default/web": "x"}), "plan: nodes for pods that aren't there: x"),
         (ScalingPlan(add=(new_node("a"),)), "Node a already exists"),
     ],
