@@ -30,6 +30,7 @@ from kschedfw import (
     make_pod,
 )
 from kschedfw.api import PodCondition
+from kschedfw.cluster import EventType, WatchEvent
 from kschedfw.config import parse_configuration
 from kschedfw.scheduler import FirstByNameSelector, Setup
 from kschedfw.testing import FakeClock
@@ -232,6 +233,63 @@ def test_a_better_node_may_be_one_at_which_the_cluster_did_not_look() -> None:
     (found,) = room.schedule(*pods(1))
     assert (found.agreement, found.cause) == (Agreement.BETTER, Cause.PARTIAL_SEARCH)
     assert (found.recorded.node, found.ours, found.feasible) == ("n0", "n119", 120)
+
+
+class TestCauseOfSlowBindings:
+    """An API server under load tells of a binding seconds after the decision, and of a deletion in between."""
+
+    SPREADING = PACKING.replace("MostAllocated", "LeastAllocated")
+
+    def compared(self, *events: tuple[float, WatchEvent]) -> list[Comparison]:
+        """Tell a shadow of nodes with 6, 8 and 4 CPUs and a pod that takes 6 of b, then of these events."""
+        nodes = [node("a", cpu=6), node("b", cpu=8), node("c", cpu=4)]
+        clock, setup = FakeClock(1000.0), Setup.of("shadow", parse_configuration(self.SPREADING))
+        shadow = Shadow(InMemoryCluster(), setup, clock=clock)
+        found: list[Comparison] = []
+        beginning = [(0.0, WatchEvent(EventType.ADDED, each)) for each in (*nodes, self.LARGE)]
+        told = 0.0
+        for at, event in (*beginning, *events):
+            clock.advance(at - told)
+            told = at
+            found += shadow.decisions()
+            shadow.observe(event)
+        return [*found, *shadow.decisions(everything=True)]
+
+    LARGE = make_pod("large").requests(cpu=6).node("b").build()
+    FIRST, SECOND = make_pod("first").requests(cpu=1).build(), make_pod("second").requests(cpu=1).build()
+
+    @staticmethod
+    def binding(pod: Pod, node: str) -> WatchEvent:
+        after = attrs.evolve(pod, spec=attrs.evolve(pod.spec, node_name=node))
+        return WatchEvent(EventType.MODIFIED, after, pod)
+
+    def test_a_deletion_since_the_pod_came_is_a_race(self) -> None:
+        (found,) = self.compared(
+            (10.0, WatchEvent(EventType.ADDED, self.FIRST)),
+            (11.0, WatchEvent(EventType.DELETED, self.LARGE)),
+            (12.4, WatchEvent(EventType.ADDED, make_node("d").unschedulable().build())),
+            (13.0, self.binding(self.FIRST, "a")),
+        )
+        assert (found.agreement, found.ours, found.cause) == (Agreement.BETTER, "b", Cause.RACE)
+
+    def test_a_deletion_before_the_pod_came_explains_nothing(self) -> None:
+        (found,) = self.compared(
+            (9.0, WatchEvent(EventType.DELETED, self.LARGE)),
+            (10.0, WatchEvent(EventType.ADDED, self.FIRST)),
+            (13.0, self.binding(self.FIRST, "a")),
+        )
+        assert (found.agreement, found.ours, found.cause) == (Agreement.BETTER, "b", Cause.UNKNOWN)
+
+    def test_a_pod_that_was_tried_before_keeps_its_node(self) -> None:
+        """Node c is the best only where the first pod is on a, and the large one still on b."""
+        _, found = self.compared(
+            (10.0, WatchEvent(EventType.ADDED, self.FIRST)),
+            (10.1, WatchEvent(EventType.ADDED, self.SECOND)),
+            (11.0, WatchEvent(EventType.DELETED, self.LARGE)),
+            (13.0, self.binding(self.FIRST, "a")),
+            (14.0, self.binding(self.SECOND, "c")),
+        )
+        assert (found.agreement, found.ours, found.cause) == (Agreement.BETTER, "b", Cause.RACE)
 
 
 def test_nothing_is_kept_of_pods_that_are_gone() -> None:

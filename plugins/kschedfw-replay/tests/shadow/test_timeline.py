@@ -101,6 +101,15 @@ def test_a_binding_goes_before_what_came_while_it_was_written() -> None:
     assert told.taken() == ["a", "a>n", "new"]
 
 
+def test_a_binding_goes_before_a_cordon_of_its_node() -> None:
+    told = Told()
+    told.come(make_node("n").build(), at=0.5)
+    told.come(pod("a"), at=1.0)
+    told.come(make_node("n").unschedulable().build(), at=1.004)
+    told.come(bound(pod("a"), "n"), at=1.008)
+    assert told.taken() == ["n", "a", "a>n", "n"]
+
+
 class TestExpectedBinding:
     """kube-scheduler nominates a pod that it has decided, and binds claims before the pod."""
 

@@ -27,7 +27,9 @@ class RoomChanges:
         if isinstance(obj, Node) and event.type is EventType.DELETED:
             self._changed.pop(obj.name, None)
         elif isinstance(obj, Node):
-            self._changed[obj.name] = at
+            # A node that is taken out of service gives no pod its room.
+            if not obj.spec.unschedulable:
+                self._changed[obj.name] = at
         elif (place := _freed_by(event)) in self._changed:
             # Pods may outlive their node, whose entry must not come back.
             self._changed[place] = at

@@ -34,9 +34,8 @@ _FAR_BEHIND: Final = 10.0
 class _Change:
     """A change that has been made, and how to take it back."""
 
-    made: WatchEvent
+    made: Arrival
     inverse: WatchEvent
-    at: float
 
 
 class Shadow:
@@ -96,8 +95,9 @@ class Shadow:
         self._inbox: list[tuple[WatchEvent, float]] = []
         """Events with their times, which are on the monotonic clock; written by whoever observes, with the lock."""
         self._timeline = Timeline(settling, lambda key: self._mirror.get(Pod, key), latency)
-        self._applied: deque[_Change] = deque()
-        """The latest changes, as long as they may be taken back."""
+        # More than are tried, since `_matters` leaves many out.
+        self._applied: deque[_Change] = deque(maxlen=4 * _MOST_MOVED)
+        """The latest changes, which are taken back when a cause is sought."""
         self.passed_over = 0
         """Decisions on pods for which the configuration has no profile."""
 
@@ -134,12 +134,7 @@ class Shadow:
     def _apply(self, arrival: Arrival) -> None:
         self._claims.note(arrival.event)
         if (inverse := self._mirror.apply(arrival.event)) is not None:
-            self._applied.append(_Change(arrival.event, inverse, arrival.at))
-        while self._applied and (
-            # More than are tried, since `_matters` leaves many out.
-            len(self._applied) > 4 * _MOST_MOVED or self._applied[0].at < arrival.at - self._settling
-        ):
-            self._applied.popleft()
+            self._applied.append(_Change(arrival, inverse))
 
     # --- deciding ---
 
@@ -157,7 +152,7 @@ class Shadow:
             return comparison
         if self._is_partial_search(framework, comparison):
             return attrs.evolve(comparison, cause=Cause.PARTIAL_SEARCH)
-        return attrs.evolve(comparison, cause=self._cause(framework, recorded))
+        return attrs.evolve(comparison, cause=self._cause(framework, recorded, arrival))
 
     def _decide(self, framework: Framework, recorded: Recorded) -> Comparison:
         with self._changed(tuple(self._claims.taken_back(recorded.pod))):
@@ -176,16 +171,33 @@ class Shadow:
         nodes = len(self._mirror.list(Node))
         return comparison.feasible > num_feasible_nodes_to_find(percentage, nodes)
 
-    def _cause(self, framework: Framework, recorded: Recorded) -> Cause:
+    def _cause(self, framework: Framework, recorded: Recorded, arrival: Arrival) -> Cause:
         """Return the cause: decide again with the changes after the decision, then without those before it."""
         if self._timeline.span > _FAR_BEHIND:
             return Cause.UNKNOWN
         later = (each.event for each in self._timeline.ahead())
-        earlier = (each.inverse for each in reversed(self._applied))
-        for events in later, earlier:
+        for events in later, self._taken_back(arrival):
             if (cause := self._moved(framework, recorded, events)) is not None:
                 return cause
         return Cause.UNKNOWN
+
+    def _taken_back(self, arrival: Arrival) -> Iterator[WatchEvent]:
+        """Yield what takes back the changes that the decision may not have known, the latest first.
+
+        A pod that was tried for the first time was decided at some moment since it came: an API server under load may
+        bind it seconds later. Pods that were certainly tried before it keep their nodes.
+        """
+        waited, since = arrival.waited, arrival.at - self._settling
+        if waited is not None:
+            since = min(since, waited.since)
+        kept: set[str] = set()
+        for change in reversed(self._applied):
+            made = change.made
+            if waited is not None and made.waited is not None and made.waited.precedes(waited):
+                kept.add(made.event.object.uid)
+            # Earlier changes of a pod that keeps its node are those of its creation.
+            if made.at >= since and made.event.object.uid not in kept:
+                yield change.inverse
 
     def _moved(self, framework: Framework, recorded: Recorded, events: Iterable[WatchEvent]) -> Cause | None:
         """Make the changes in turn, and take them back. Return the kind of change after which the decision agrees."""

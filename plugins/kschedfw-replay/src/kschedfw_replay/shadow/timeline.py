@@ -22,12 +22,30 @@ _MEASURED: Final = 50
 """The number of the latest latencies whose median is taken."""
 
 
+@attrs.frozen
+class Waiting:
+    """A pod that the scheduler hasn't tried yet: since when, its place among the others, and whether it was alone."""
+
+    since: float
+    turn: int
+    scheduler: str
+    priority: int
+    was_alone: bool
+
+    def precedes(self, other: Waiting) -> bool:
+        """Tell whether the scheduler has certainly tried this pod before the other one: its queue is sorted so."""
+        return (
+            self.scheduler == other.scheduler and self.turn < other.turn and self.priority >= other.priority
+        )
+
+
 @attrs.frozen(eq=False)
 class Arrival:
     """An event, when it came in seconds on the monotonic clock, and the decision that it tells of, if any.
 
     `room_at` is when the room for the pod of that decision had changed last (see `RoomChanges`); 0 if it isn't known.
-    `version` is the resource version; 0 if it has none.
+    `version` is the resource version; 0 if it has none. `waited` tells how the pod of that decision waited, if it
+    was tried for the first time; `Timeline.take` adds it.
     """
 
     event: WatchEvent
@@ -35,19 +53,10 @@ class Arrival:
     recorded: Recorded | None = None
     room_at: float = 0.0
     version: int = 0
+    waited: Waiting | None = None
 
 
 _Decision: TypeAlias = tuple[Arrival, Recorded]
-
-
-@attrs.frozen
-class _Waiting:
-    """A pod that the scheduler hasn't tried yet: since when, its place among the others, and whether it was alone."""
-
-    since: float
-    turn: int
-    scheduler: str
-    was_alone: bool
 
 
 class Timeline:
@@ -78,7 +87,7 @@ class Timeline:
         """The events in the window that report decisions."""
         self._expected: dict[str, Pod] = {}
         """Pods that are about to be bound, by UID, as if they were bound."""
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, Waiting] = {}
         self._waiting_for: Counter[str] = Counter()
         """The numbers of waiting pods by scheduler name."""
         self._room = RoomChanges()
@@ -137,7 +146,9 @@ class Timeline:
         self._window.remove(arrival)
         if arrival.recorded is not None:
             self._decisions.remove(arrival)
-            self._measure(arrival, arrival.recorded)
+            if (waiting := self._waiting.get(arrival.recorded.pod.uid)) is not None:
+                self._measure(arrival, waiting)
+                arrival = attrs.evolve(arrival, waited=waiting)
         self._note(arrival)
         return arrival
 
@@ -197,17 +208,10 @@ class Timeline:
     def _is_before(self, pod: Pod, other: Pod) -> bool:
         """Tell whether the scheduler has certainly tried this pod before the other one."""
         mine, its = self._waiting.get(pod.uid), self._waiting.get(other.uid)
-        return (
-            mine is not None
-            and its is not None
-            and mine.scheduler == its.scheduler
-            and mine.turn < its.turn
-            and pod.priority >= other.priority
-        )
+        return mine is not None and its is not None and mine.precedes(its)
 
-    def _measure(self, arrival: Arrival, recorded: Recorded) -> None:
-        waiting = self._waiting.get(recorded.pod.uid)
-        if waiting is not None and waiting.was_alone:
+    def _measure(self, arrival: Arrival, waiting: Waiting) -> None:
+        if waiting.was_alone:
             self._latencies.append(arrival.at - waiting.since)
             self._latency = median(self._latencies)
 
@@ -225,7 +229,7 @@ class Timeline:
             self._turn += 1
             name = pod.spec.scheduler_name
             is_alone = not self._waiting_for[name]
-            self._waiting[pod.uid] = _Waiting(arrival.at, self._turn, name, is_alone)
+            self._waiting[pod.uid] = Waiting(arrival.at, self._turn, name, pod.priority, is_alone)
             self._waiting_for[name] += 1
 
 
