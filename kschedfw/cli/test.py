@@ -73,7 +73,9 @@ def run_suites(
 ) -> None:
     cases = _cases(paths)
     if not cases:
-        raise typer.Exit(complain(f"no case in {', '.join(map(str, paths))}", ExitCode.NOTHING_TO_DO))
+        where = ", ".join(map(str, paths))
+        why = f"no case in {where}: in a directory, the files whose names end in {SUFFIXES[0]} are read"
+        raise typer.Exit(complain(why, ExitCode.NOTHING_TO_DO))
     runner = Runner(update=update or None)
     results = []
     for case in cases:

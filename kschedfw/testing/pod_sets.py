@@ -70,7 +70,10 @@ def wrong_sets(
     """Yield what isn't as expected of each set."""
     every = list(outcomes)
     for each in expected:
-        yield from _wrong(each, [outcome for outcome in every if _is_in(outcome, each)], cluster)
+        if found := [outcome for outcome in every if _is_in(outcome, each)]:
+            yield from _wrong(each, found, cluster)
+        else:
+            yield f"there are no pending {_title(each)}{_workloads_of(every) if each.workload else ''}"
 
 
 def _is_in(outcome: PodOutcome, expected: SetExpectation) -> bool:
@@ -81,12 +84,7 @@ def _is_in(outcome: PodOutcome, expected: SetExpectation) -> bool:
 
 
 def _wrong(expected: SetExpectation, found: list[PodOutcome], cluster: Cluster) -> Iterator[str]:
-    labels = f" with {expected.pods}" if expected.pods else ""
-    of = f" of {expected.workload}" if expected.workload else ""
-    title = f"pods{labels}{of}"
-    if not found:
-        yield f"there are no pending {title}"
-        return
+    title = _title(expected)
     placed = [outcome for outcome in found if outcome.node]
     waiting = [outcome for outcome in found if not outcome.node]
     wanted = expected.placed
@@ -104,6 +102,19 @@ def _wrong(expected: SetExpectation, found: list[PodOutcome], cluster: Cluster) 
             yield f"{title} should be on nodes with {expected.within}, and aren't: {told}"
     if other := [outcome for outcome in waiting if expected.refused not in outcome.message]:
         yield f"{title} without a node should be refused with {expected.refused!r}, and aren't: {_named(other)}"
+
+
+def _title(expected: SetExpectation) -> str:
+    labels = f" with {expected.pods}" if expected.pods else ""
+    of = f" of {expected.workload}" if expected.workload else ""
+    return f"pods{labels}{of}"
+
+
+def _workloads_of(outcomes: list[PodOutcome]) -> str:
+    """Return a hint with the workloads of pending pods, as a suite names them; a name may be misspelt there."""
+    workloads = {each.workload for each in outcomes if each.workload is not None}
+    names = sorted(f"{each.kind}/{each.namespace}/{each.name}" for each in workloads)
+    return f"; workloads with pending pods are {_first(names)}" if names else "; no workload has pending pods"
 
 
 def _named(outcomes: list[PodOutcome]) -> str:

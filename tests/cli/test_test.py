@@ -61,7 +61,8 @@ def test_exit_code_says_how_it_went(kschedfw_command: Command, suite: Path) -> N
 
 def test_no_case_is_no_success(kschedfw_command: Command, tmp_path: Path) -> None:
     result = kschedfw_command("test", tmp_path)
-    assert (result.code, result.err) == (1, f"kschedfw: no case in {tmp_path}\n")
+    why = "in a directory, the files whose names end in .kschedfw.yaml are read"
+    assert (result.code, result.err) == (1, f"kschedfw: no case in {tmp_path}: {why}\n")
 
 
 def test_wrong_suites_are_all_told_before_any_case_is_run(kschedfw_command: Command, suite: Path) -> None:

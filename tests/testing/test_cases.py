@@ -209,7 +209,10 @@ class TestSets:
         ("expected", "told"),
         [
             ({"pods": "app=nobody"}, "there are no pending pods with app=nobody"),
-            ({"workload": "Job/shop"}, "there are no pending pods of Job/shop"),
+            (
+                {"workload": "Job/shop"},
+                "there are no pending pods of Job/shop; no workload has pending pods",
+            ),
             (
                 {"pods": "app=web", "placed": 0},
                 "of the pods with app=web 0 should have a node, and 1 of 1 pod have one",
@@ -226,6 +229,12 @@ class TestSets:
     )
     def test_that_do_not_hold_are_told(self, folder: Path, expected: dict[str, object], told: str) -> None:
         assert problems(folder, {"sets": [expected]}) == [told]
+
+    def test_an_unknown_workload_is_told_with_those_that_there_are(self, folder: Path) -> None:
+        (told,) = problems(folder, {"sets": [{"workload": "Job/shop"}]}, objects=[deployment("shop", 2, 1)])
+        assert told == (
+            "there are no pending pods of Job/shop; workloads with pending pods are Deployment/default/shop"
+        )
 
     def test_too_few_are_told_with_the_reasons_of_those_without_a_node(self, folder: Path) -> None:
         shop = deployment("shop", 5, 1)

@@ -181,6 +181,7 @@ def test_a_dry_run_decides_and_writes_nothing(server: ApiServer, tmp_path: Path)
     bound = re.findall(r'"Successfully bound pod to node" pod="default/a(\d)" node="n(\d)"', replica.log)
     assert {pod for pod, _ in bound} == {"0", "1"}  # one on each node; the third finds no room beside them
     assert {node for _, node in bound} == {"0", "1"}
+    assert replica.log.index("dry run: nothing is written") < replica.log.index("Successfully bound")
     assert server.audit.writes() == []
     assert not any(pod.node_name or pod.status.conditions for pod in server.cluster.list(Pod))
 

@@ -117,7 +117,8 @@ class SchedulerProcess:
         requests: RestClientMetrics,
     ) -> None:
         self._clock = client.clock
-        self._configuration = without_writes(configuration) if options.dry_run else configuration
+        self._is_dry_run = options.dry_run
+        self._configuration = without_writes(configuration) if self._is_dry_run else configuration
         # Only this kind of queue allows a signal handler to interrupt a `put` by another `put`.
         self._endings = SimpleQueue[_Ending]()
         self._stopping = False
@@ -133,9 +134,9 @@ class SchedulerProcess:
         self._metrics = TracingMetrics(self._clock, options.disabled_metrics)
         self._metrics.registry.register(requests)
         self._bindings = BindingThreads(self._clock, lambda: client.unanswered)
-        written: Cluster = DryRunCluster(self._cluster) if options.dry_run else self._cluster
+        written: Cluster = DryRunCluster(self._cluster) if self._is_dry_run else self._cluster
         self._shared: SharedCluster | None = None
-        if options.sharing is not None and not options.dry_run:
+        if options.sharing is not None and not self._is_dry_run:
             profiles = profiles_of(self._configuration)
             written = self._shared = options.sharing.shared(self._cluster, client, _identity(), profiles)
         self._hook_watch: HookWatch | None = None
@@ -200,6 +201,9 @@ class SchedulerProcess:
                 )
         close_debugger = self._scheduler.debugger.install_signal_handler(write=_log_lines)
         _log.info(Structured("Starting kschedfw", version=version("kschedfw"), pid=os.getpid()))
+        if self._is_dry_run:
+            # The lines about decisions are those of a real run, so they alone would tell of bindings that there aren't.
+            _log.info("dry run: nothing is written; a pod that is said to be bound stays pending")
         if self._server is not None:
             self._server.start(self._endpoints)
         if self._hook_watch is not None:
