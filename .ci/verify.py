@@ -105,7 +105,10 @@ def run(part: Part, amount: int | None, log: Path) -> Outcome:
     clock = SystemClock()
     began = clock.monotonic()
     command = part.command.replace("{amount}", str(amount))
+    interrupts: list[int] = []
     with log.open("wb") as output:
+        # An interrupt while the process starts would be raised where nobody knows the process, and leave it running.
+        handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
         process = subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=REPOSITORY,
@@ -117,6 +120,9 @@ def run(part: Part, amount: int | None, log: Path) -> Outcome:
             start_new_session=True,
         )
         try:
+            signal.signal(signal.SIGINT, handler)
+            if interrupts:
+                raise KeyboardInterrupt
             code = process.wait(part.minutes * 60)
             reason = f"exit code {code}" if code else ""
         except subprocess.TimeoutExpired:
