@@ -24,7 +24,7 @@ from kschedfw_replay.shadow.timeline import FIRST_LATENCY, Arrival, Timeline
 
 SETTLING_SECONDS: Final = 0.5
 """Seconds that an event waits: until then a decision that was made before it may still be reported."""
-_MOST_MOVED: Final = 12
+_MOST_MOVED: Final = 32
 """The number of earlier and of later changes that are tried for a decision that doesn't agree."""
 _FAR_BEHIND: Final = 10.0
 """The delay in seconds from which on no causes are sought, since that takes longer than deciding."""
