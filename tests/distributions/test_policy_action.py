@@ -157,6 +157,15 @@ def test_a_change_that_moves_nothing_is_said_to(forge: Forge) -> None:
     assert "None of 1 pods would fare differently." in (forge.root / "summary").read_text()
 
 
+def test_a_configuration_that_is_new_is_compared_with_that_of_kube_scheduler(forge: Forge) -> None:
+    git(forge.workspace, "mv", "scheduler.yaml", "new.yaml")
+    given = {"cluster": "production.yaml", "configuration": "new.yaml", "compare-options": ""}
+    done = forge.run("Compare", **given)
+    assert done.returncode == 0, done.stderr
+    assert "::notice::new.yaml is new" in done.stdout
+    assert "| default/web | small | big |" in (forge.root / "summary").read_text()
+
+
 def test_every_input_has_a_description_and_no_step_is_given_one_as_text() -> None:
     assert all(each["description"] for each in DEFINITION["inputs"].values())
     assert not [name for name, step in STEPS.items() if "${{" in step["run"]]
