@@ -42,6 +42,10 @@ class _Builder(Generic[T]):
     def __init__(self, name: str) -> None:
         self._manifest: Manifest = {"metadata": {"name": name}, "spec": {}}
 
+    def __repr__(self) -> str:
+        # Errors show it where an object was expected: `.build()` is easily forgotten.
+        return f"<{type(self).__name__} {_at(self._manifest, 'metadata')['name']} that isn't built: call .build()>"
+
     def labels(self, labels: Mapping[str, str] | None = None, /, **more: str) -> Self:
         """Add labels; keywords are for keys that are identifiers."""
         _at(self._manifest, "metadata", "labels").update({**(labels or {}), **more})

@@ -145,10 +145,16 @@ class InMemoryCluster(ObjectStore):
     # --- writing ---
 
     def add(self, obj: T) -> T:
-        """Create the object and return it as stored. Raises AlreadyExistsError.
+        """Create the object and return it as stored.
 
         A Namespace that was created because an object was put into it is replaced.
+
+        Raises:
+            AlreadyExistsError: there is an object of this kind and key.
+            TypeError: it isn't an object, but a builder of one, for example.
         """
+        if not isinstance(obj, Named):
+            raise TypeError(f"obj: expected an object such as a node or a pod, found {obj!r}")
         if isinstance(obj, CustomResource):
             return _read_back(obj, self.add(obj.as_custom_object()))
         with self.lock:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime
+from typing import cast
 
 import attrs
 import pytest
 
+from kschedfw import make_node
 from kschedfw.api.custom import CustomKind, CustomObject, CustomResource
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.frozendict import FrozenDict
@@ -79,6 +81,10 @@ class TestAdd:
         cluster = InMemoryCluster([pod()])
         with pytest.raises(AlreadyExistsError, match="Pod default/web already exists"):
             cluster.add(pod())
+
+    def test_a_builder_is_refused_with_the_call_that_it_lacks(self) -> None:
+        with pytest.raises(TypeError, match=r"found <NodeBuilder a that isn't built: call .build\(\)>"):
+            InMemoryCluster([cast(Node, make_node("a"))])
 
     def test_every_write_has_its_resource_version(self) -> None:
         cluster = InMemoryCluster()

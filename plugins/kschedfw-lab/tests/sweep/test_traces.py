@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from kschedfw_lab.sweep.inputs import read_source
 
 from kschedfw import InMemoryCluster, Pod, make_node, make_pod
 from kschedfw.api import FrozenDict, Named, how_to_install
+from kschedfw.api.distributions import entry_points_of
 from kschedfw.simulator import Arrivals, Simulation
 
 DAY = 86_400.0
@@ -51,7 +53,13 @@ class Offer:
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Install one kind of traces, which this module reads."""
-    monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", lambda _groups: [Offer()])
+
+    def offers(groups: Iterable[str]) -> Sequence[object]:
+        # Other groups are read meanwhile, too, if no test before this one has read them.
+        asked = list(groups)
+        return [Offer()] if traces.TRACES.group in asked else entry_points_of(asked)
+
+    monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", offers)
     # Which looks again.
     monkeypatch.setattr(traces, "TRACES", attrs.evolve(traces.TRACES))
     READ.clear()
@@ -181,6 +189,10 @@ def test_reader_that_fails_is_told(function: str, why: str, tmp_path: Path) -> N
 def test_environment_takes_a_function_that_reads_a_trace() -> None:
     objects = trace_workload(read, "t.tape")(0)
     assert [obj.name for obj in objects] == ["n", "first", "p", "q"]
+
+
+def test_trace_is_shown_with_the_number_of_its_objects() -> None:
+    assert repr(Trace([make_node("a").build()])) == "Trace(objects=<1 objects>, left_out={})"
 
 
 def test_trace_of_a_distribution_that_is_not_installed_is_told_with_its_home(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class Trace:
         left_out: the numbers of pods that arrive and that no run can have, by the cause: `a claim without a volume`.
     """
 
-    objects: Sequence[Named]
+    objects: Sequence[Named] = attrs.field(repr=lambda objects: f"<{len(objects)} objects>")
     left_out: Mapping[str, int] = attrs.field(factory=dict)
 
 
