@@ -9,7 +9,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from kschedfw.api import FieldError, KschedfwError, Named, Pod, RefusedPod, parse_manifests, read_manifests
+from kschedfw.api import (
+    FieldError,
+    KschedfwError,
+    Named,
+    Node,
+    Pod,
+    RefusedPod,
+    parse_manifests,
+    read_manifests,
+)
 from kschedfw.api.field_errors import join, printable
 from kschedfw.api.manifest_error import InvalidManifestsError
 from kschedfw.cluster import InMemoryCluster
@@ -175,7 +184,10 @@ def _misplaced(
         nodes = pod.one_of if pod.node is None else (pod.node,)
         if pod.refused is None and node not in nodes:
             where = f"is on {node}" if node else f"is on no node: {message}" if message else "was evicted"
-            yield f"{key} should go to {' or '.join(nodes)}, and {where}"
+            unknown = "".join(
+                f"; there is no node {each}" for each in nodes if cluster.get(Node, each) is None
+            )
+            yield f"{key} should go to {' or '.join(nodes)}, and {where}{unknown}"
         elif pod.refused is not None and node:
             yield f"{key} should be refused ({pod.refused}), and is on {node}"
         elif pod.refused is not None and pod.refused not in message:

@@ -87,7 +87,7 @@ class TestExpectations:
             ({"pods": {"web": {"node": "small"}}}, "default/web should go to small, and is on big"),
             (
                 {"pods": {"web": {"oneOf": ["a", "b"]}}},
-                "default/web should go to a or b, and is on big",
+                "default/web should go to a or b, and is on big; there is no node a; there is no node b",
             ),
             (
                 {"pods": {"web": {"refused": "Insufficient cpu"}}},
