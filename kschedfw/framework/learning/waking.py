@@ -121,7 +121,7 @@ class _FilterAgain:
         if self._pre_filter is not None:
             nodes = UnreadNodes()
             found = self._pre_filter(state, pod, nodes)
-            # Which nodes a result names may follow from what isn't known here.
+            # A PreFilterResult's nodes may follow from reads that aren't noted here.
             if nodes.were_read or isinstance(found, PreFilterResult):
                 return _UNKNOWN
             if isinstance(found, Status) and not found.is_success:
@@ -131,7 +131,7 @@ class _FilterAgain:
             StateView(state, of_state), object_view(pod, (), of_pod), object_view(info, (), of_node)
         )
         passes = answer is None or (isinstance(answer, Status) and answer.is_success)
-        # What pre_filter wrote follows from the pod; without one there is nothing to be read.
+        # The state that pre_filter wrote follows from the pod; without pre_filter, others wrote it.
         reads_state = bool(of_state.places) and self._pre_filter is None
         if of_pod.problem or of_node.problem or of_state.problem or reads_state:
             return _UNKNOWN

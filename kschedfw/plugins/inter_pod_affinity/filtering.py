@@ -26,7 +26,7 @@ _NO_COMPANY = Status.unresolvable(REASON_AFFINITY)
 _BAD_COMPANY = Status.unschedulable(REASON_ANTI_AFFINITY)
 _UNWELCOME = Status.unschedulable(REASON_EXISTING_ANTI_AFFINITY)
 
-# What is counted, by the code of the refusal that it leads to.
+# Codes of refusals. Pods are counted by the refusal that they lead to.
 _STATUSES = (Status.success(), _UNWELCOME, _BAD_COMPANY, _NO_COMPANY)
 AVERSE = _STATUSES.index(_UNWELCOME)
 """The existing pods' anti-affinity terms that match the pod."""

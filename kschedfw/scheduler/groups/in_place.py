@@ -83,7 +83,7 @@ class ReprieveInPlace:
     def _seat(self, member: MemberResult) -> None:
         assert member.assumed is not None
         self._trial.put_back([member.assumed])
-        # As in kube-scheduler, whatever it answers: the member had its reservation in the run without victims.
+        # kube-scheduler ignores the answer as well: the member had its reservation in the run without victims.
         member.attempt.framework.run_reserve_plugins_reserve(
             member.attempt.state, member.assumed, member.node_name
         )

@@ -53,7 +53,7 @@ class ScoreError(Exception):
 
 def check_range(name: str, scores: IntArray) -> None:
     """Raise ScoreError unless all scores are in 0–100."""
-    # As an unsigned number, a negative one is large: one argmax checks both bounds.
+    # A negative score is a large unsigned number, so one argmax checks both bounds.
     if len(scores) and int(scores[scores.view(np.uint64).argmax()]) not in _RANGE:
         outside = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
         text = (

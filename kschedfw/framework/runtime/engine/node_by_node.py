@@ -297,7 +297,7 @@ class NodeByNode:
         nominated = self._handle.nominator.nominated_pods_for_node(node_name)
         if not nominated:
             return ()
-        # As kube-scheduler's addGENominatedPods. Room that was freed for pods of lower priority may be taken.
+        # kube-scheduler's addGENominatedPods: room that was freed for pods of lower priority may be taken.
         priority, uid = pod.priority, pod.uid
         return [info for info in nominated if info.pod.priority >= priority and info.pod.uid != uid]
 

@@ -120,7 +120,7 @@ class Step:
     _checked: Sequence[Status] = attrs.field(default=(), init=False)
     """The statuses of the last verdicts, which were checked: each is a success or a refusal."""
     _passing: npt.NDArray[np.bool_] | None = attrs.field(default=None, init=False)
-    """Which of `_checked` are successes, if others than the first one are."""
+    """A mask of the successes in `_checked`, if others than the first one are."""
 
     @name.default
     def _name(self) -> str:
@@ -290,7 +290,7 @@ class Step:
         self.counts.rows_asked += 1
         try:
             score = self.score(state, pod, node_info)
-            # As in `ask_filter`.
+            # The usual answer takes no further call, as in `ask_filter`.
             if type(score) is int and _MIN_INT64 <= score <= _MAX_INT64:
                 return score
             return as_integer("score", score)
@@ -329,7 +329,7 @@ class Step:
             answer = self.normalize_score(state, pod, nodes, scores)
             if type(answer) is Status:
                 answer = None if answer.is_success else as_integer("normalize_score", answer)
-            # Those that were changed in place, too: shape and type of an array can be changed as well.
+            # Scores that were changed in place are checked, too: a plugin may have changed the array's shape or type.
             return as_scores("normalize_score", scores if answer is None else answer, len(nodes))
         except HOOK_FAILURES as error:
             raise ScoreError(self.name, error, NORMALIZING) from error

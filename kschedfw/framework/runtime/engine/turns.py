@@ -92,7 +92,7 @@ def _arguments(
     (wanted, _, scored, amounts, weights), requests = pass_input(pod.base, pod.requests, table), pod.requests
     its = requests.amounts
     both = its.milli_cpu, its.memory
-    # What must be free and what is taken differ while a pod is resized in place (`PodRequests`).
+    # Demand and requests differ while a pod is resized in place (`PodRequests`).
     all_wanted = [*wanted, *[requests.demand.get(name) or ANY_AMOUNT for name in scalars]]
     taken = [*both, its.ephemeral_storage, 1, *map(its.get, scalars)]
     added = [*both, requests.non_zero_milli_cpu, requests.non_zero_memory]
