@@ -223,7 +223,9 @@ def _lacking(kind: str, name: str) -> str:
 
 def _environment() -> dict[str, str]:
     """Return the process's variables with the environment's programs first, and nothing of the make that runs it."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    # make hands its arguments ONLY and AT_MOST on, and targets that parts make have an ONLY of their own.
+    of_make = ("MAKE", "MFLAGS", "ONLY", "AT_MOST")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(of_make)}
     return inherited | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     }
