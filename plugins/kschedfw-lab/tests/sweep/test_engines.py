@@ -80,9 +80,10 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             [*worker, *place],
         ):
             started.enter_context(running(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        while not file.exists():
+        # The scheduler makes the file first and writes it afterwards.
+        while not (file.exists() and (written := file.read_text()).endswith("\n}")):
             time.sleep(0.05)
-        yield json.loads(file.read_text())["address"]
+        yield json.loads(written)["address"]
 
 
 def test_processes_and_dask_give_the_same_rows(tmp_path: Path, scheduler: str) -> None:
