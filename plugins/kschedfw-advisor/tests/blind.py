@@ -487,7 +487,7 @@ def placed_after(remedy: Mapping[str, Any], kind: Mapping[str, Any], more_nodes:
         objects = [each for each in objects if "deletionTimestamp" not in each["metadata"]]
     cluster = cluster_of(objects)
     with cluster.transaction() as trial:
-        preempts = remedy["actions"][0]["code"] == "prioritise"
+        preempts = remedy["actions"][0]["code"] in {"prioritise", "may-preempt"}
         wanted = [pod for pod in cluster.pending if pod.key in kind["pods"]]
         return len(trial.schedule(wanted, preempt=preempts).placed)
 

@@ -126,7 +126,7 @@ def placed_after_first(problem: Problem) -> tuple[int, int] | None:
     cluster = cluster_of(objects)
     with cluster.transaction() as trial:
         wanted = [pod for pod in cluster.pending if pod.key in kind["pods"]]
-        preempts = remedy["actions"][0]["code"] == "prioritise"
+        preempts = remedy["actions"][0]["code"] in {"prioritise", "may-preempt"}
         return remedy["placed"], len(trial.schedule(wanted, preempt=preempts).placed)
 
 

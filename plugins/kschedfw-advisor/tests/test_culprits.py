@@ -51,7 +51,15 @@ def test_the_static_pod_that_overcommits_a_node_is_named() -> None:
     static = owned(make_pod("static").requests(cpu=5).node("n1"), "n1", "Node")
     found = told(node("n1").build(), static, make_pod("web").requests(cpu=1).build())
     assert found["overcommitted"] == (
-        "more cpu is requested on node n1 than it has; the largest share is pod default/static's: 5"
+        "more cpu is requested on node n1 than it has; the largest share is static pod default/static's: 5"
+    )
+
+
+def test_the_static_pod_that_fills_a_node_is_named() -> None:
+    static = owned(make_pod("static").requests(cpu=4).node("n1"), "n1", "Node")
+    found = told(node("n1").build(), static, make_pod("web").requests(cpu=1).build())
+    assert found["static-pods"] == (
+        "4 of node n1's cpu are requested by default/static: a static pod, which no scheduler moves"
     )
 
 

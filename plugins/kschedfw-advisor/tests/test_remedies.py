@@ -290,16 +290,42 @@ class TestAmounts:
         found = remedies(node("n1").labels(pool="web"), *others, pod=pod)
         assert first in found[0]
 
-    def test_a_node_grows_to_twice_its_size_at_most(self) -> None:
+    def test_a_node_grows_only_for_a_pod_that_it_would_take_when_empty(self) -> None:
+        web = running("web-1", "n1")
         grown = [
             [
                 each
-                for each in remedies(node("n1"), pod=make_pod("p").requests(cpu=cores))
+                for each in remedies(node("n1"), web, pod=make_pod("p").requests(cpu=cores))
                 if "more cpu" in each
             ]
-            for cores in (8, 9)
+            for cores in (4, 5)
         ]
-        assert grown == [["4 more cpu on node n1"], []]
+        assert grown == [["1 more cpu on node n1"], []]
+
+    def test_a_node_that_runs_as_many_pods_as_it_may_gets_room_for_one_more(self) -> None:
+        found = remedies(
+            node("n1").capacity(cpu=4, memory="8Gi", pods=1), running("web-1", "n1"), pod=make_pod("p")
+        )
+        assert "room for 1 more pod on node n1 (its kubelet's maxPods)" in found
+
+    def test_every_container_with_the_wrong_unit_gets_the_right_one(self) -> None:
+        pod = make_pod("p").requests(memory="512Gi").init_container("setup", requests={"memory": "256Gi"})
+        (first, *_) = remedies(node("n1"), pod=pod)
+        assert first.startswith("request 512Mi of memory: 512Gi has the wrong unit")
+
+    def test_a_request_of_the_pod_itself_is_lowered(self) -> None:
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p"},
+            "spec": {
+                "resources": {"requests": {"cpu": 6}},
+                "containers": [{"name": "main", "image": "app", "resources": {"requests": {"cpu": 1}}}],
+            },
+        }
+        pod = object_from_manifest(manifest)
+        assert isinstance(pod, Pod)
+        assert remedies(node("n1"), pod=pod) == ["request 4 of cpu instead of 6"]
 
     def test_the_largest_init_container_requests_less_where_it_counts(self) -> None:
         pod = make_pod("p").requests(cpu=1).init_container("setup", requests={"cpu": 6})
@@ -318,7 +344,6 @@ class TestOneTemplate:
         found = find_remedies(cluster, cluster.pending).remedies
         assert [(str(each), each.placed) for each in found] == [
             ("request 4 of cpu instead of 9", 3),
-            ("1 more cpu on node n8", 1),
         ]
 
     def test_of_a_daemon_each_nodes_own_obstacle_is_found(self) -> None:
@@ -399,6 +424,33 @@ class TestMoreRemedies:
         )
         assert str(found) == "priorityClassName some (10), with which less important pods are preempted"
         assert (found.placed, sorted(found.displaced)) == (1, ["default/web-1", "default/web-2"])
+
+    @pytest.mark.parametrize(
+        ("class_name", "where"),
+        [("", ""), ("calm", " in PriorityClass calm, made anew")],
+        ids=["pod", "class"],
+    )
+    def test_a_pod_that_never_preempts_is_allowed_to_where_a_less_important_one_is_in_the_way(
+        self, class_name: str, where: str
+    ) -> None:
+        calm = PriorityClass(ObjectMeta("calm"), 5, preemption_policy=PreemptionPolicy.NEVER)
+        plain = make_pod("p").requests(cpu=4).priority(5).build()
+        never = attrs.evolve(
+            plain.spec, preemption_policy=PreemptionPolicy.NEVER, priority_class_name=class_name
+        )
+        pod = attrs.evolve(plain, spec=never)
+        cluster = what_if(node("n1").build(), running("web-1", "n1", cpu=2), pod, calm)
+        found = find_remedies(cluster, cluster.pending).remedies[0]
+        assert str(found) == (
+            f"preemptionPolicy PreemptLowerPriority instead of Never{where}: less important pods are preempted"
+        )
+        assert (found.placed, found.displaced) == (1, ("default/web-1",))
+
+    def test_a_pod_that_never_preempts_stays_so_where_all_others_are_as_important(self) -> None:
+        pod = make_pod("p").requests(cpu=4).build()
+        never = attrs.evolve(pod.spec, preemption_policy=PreemptionPolicy.NEVER)
+        found = remedies(node("n1"), running("web-1", "n1"), pod=attrs.evolve(pod, spec=never))
+        assert not any("preemptionPolicy" in each for each in found)
 
     def test_a_daemon_may_preempt_with_the_class_that_each_cluster_has(self) -> None:
         cluster = what_if(node("n1").build(), running("web-1", "n1", cpu=4), _daemon("n1", cpu=1))
@@ -494,7 +546,6 @@ def test_a_selector_that_nodes_meet_is_the_last_to_be_dropped() -> None:
     found = remedies(*nodes, pod=make_pod("p").requests(cpu=3).node_selector(pool="web"))
     assert found == [
         "request 2 of cpu instead of 3",
-        "1 more cpu on node n1",
         "drop pool=web from the pod's nodeSelector",
         "label node n2 pool=web",
     ]
@@ -521,10 +572,7 @@ def test_a_typo_beside_another_obstacle_is_corrected_along_with_it() -> None:
         node("n1").labels(disk="ssd"), pod=make_pod("p").node_selector(disk="sdd").requests(cpu=5)
     )
     correction = "correct disk=sdd to disk=ssd, which nodes have, in the labels that the pod wants"
-    assert found[:2] == [
-        f"{correction}, and request 4 of cpu instead of 5",
-        f"{correction}, and 1 more cpu on node n1",
-    ]
+    assert found[0] == f"{correction}, and request 4 of cpu instead of 5"
 
 
 def test_where_correcting_a_typo_is_not_enough_for_all_pods_the_rest_is_found_beside_it() -> None:

@@ -64,6 +64,18 @@ def first_help(pod: Pod, *nodes: Node) -> str:
                 "no node that the pod may use has more than 8"
             ),
         ),
+        (
+            make_pod().requests(memory="24Gi").build(),
+            "request 16Gi of memory instead of 24Gi",
+        ),
+        (
+            make_pod().requests(memory="50000Mi").build(),
+            "request 16Gi of memory instead of 50000Mi",
+        ),
+        (
+            make_pod().requests(memory="100Gi").build(),
+            "request 100Mi of memory: 100Gi has the wrong unit; no node that the pod may use has more than 16Gi",
+        ),
     ],
 )
 def test_a_misspelt_name_is_told_first(pod: Pod, told: str) -> None:

@@ -30,7 +30,7 @@ from kschedfw_advisor.changes import Change, Effort
 from kschedfw_advisor.cluster_changes import CORDONED, AddNodes, DeletePod, LabelNode, RemoveTaint, Uncordon
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
 from kschedfw_advisor.pod_rules import DropHostPort, DropRequirements, DropSelector, PreferPodRule, Tolerate
-from kschedfw_advisor.priorities import with_more_priority
+from kschedfw_advisor.priorities import that_may_preempt, with_more_priority
 from kschedfw_advisor.request_changes import EnlargeNode, RequestLess
 from kschedfw_advisor.sizes import has_labels_for, offered
 from kschedfw_advisor.spreading import FewerDomains, HonorTaints, LabelDomains, Spread
@@ -40,7 +40,7 @@ Changes: TypeAlias = tuple[Change, ...]
 
 NODES_OF_A_PATTERN: Final = 2
 """The number of nodes looked at, of those that fail the same requirements: the closest ones."""
-_HELD_BY_PODS: Final = frozenset(("NodePorts", "NodeResourcesFit"))
+_HELD_BY_PODS: Final = frozenset(("InterPodAffinity", "NodePorts", "NodeResourcesFit"))
 """Plugins that may refuse a node only for the pods on it."""
 MOST_NODES: Final = 16
 """The most nodes that are looked at."""
@@ -89,7 +89,7 @@ def candidates(
         (misspelt,) if misspelt else (),
         *(_for_node(pod, cluster, explained, pods_on, is_met=is_met) for explained in promising),
         _with_labelled_domains(pod, cluster, promising),
-        _with_more_priority(pod, cluster, promising, pods_on),
+        _that_preempt(pod, cluster, promising, pods_on),
         *(_with_new_node(pod, addition, keys) for addition in groups if not targets),
     )
     return sorted(dict.fromkeys(found), key=size)
@@ -275,12 +275,12 @@ def _around_shortages(
         if not isinstance(resource, str) or not isinstance(missing, int) or not isinstance(requested, int):
             return
         short[resource] = missing
-        # A node without any GPU doesn't get one, and none grows to more than twice its size: that is another machine.
-        if (by := rounded(resource, missing, up=True)) <= offered(node, resource):
+        # A node on which the pod wouldn't fit even when empty doesn't grow: that would be another machine.
+        by = rounded(resource, missing, up=True)
+        if max(by, requested) <= offered(node, resource):
             enlarged.append(EnlargeNode(node.name, resource, by, each.gap or 0.0))
         left = rounded(resource, requested - missing, up=False)
-        # If the pod has resources of its own, these count, and a smaller request of a container changes nothing.
-        if left > 0 and pod.spec.resources is None and (less := RequestLess.of(pod, resource, left)):
+        if left > 0 and (less := RequestLess.of(pod, resource, left)):
             reduced.append(less)
     for changes in (reduced, enlarged):
         # Only if there is a change for each shortage: a part of them doesn't help.
@@ -372,14 +372,14 @@ def _with_labelled_domains(
             yield (LabelDomains(key, names[:NODES_OF_A_PATTERN]),)
 
 
-def _with_more_priority(
+def _that_preempt(
     pod: Pod, cluster: Cluster, promising: Iterable[NodeExplanation], pods_on: PodsOnNode
 ) -> Iterator[Changes]:
-    """Yield the change of the pod's PriorityClass, if pods that would be preempted are all that is in the way."""
+    """Yield changes with which the pod preempts, if pods that may be preempted are all that is in the way."""
     names = [each.node for each in promising if _HELD_BY_PODS.issuperset(_refusing(each))]
-    yield from (
-        (each,) for each in with_more_priority(pod, chain.from_iterable(map(pods_on, names)), cluster)
-    )
+    there = tuple(chain.from_iterable(map(pods_on, names)))
+    for each in (*that_may_preempt(pod, there), *with_more_priority(pod, there, cluster)):
+        yield (each,)
 
 
 def _around_pods(pod: Pod, evidence: Evidence, cluster: Cluster) -> Sequence[Changes]:

@@ -53,6 +53,8 @@ class Change:
     """
 
     usual_effort: ClassVar[Effort]
+    preempts: ClassVar[bool] = False
+    """Tells whether the pod gets its place by preempting others, which remedies else never do."""
 
     @classmethod
     def code(cls) -> str:

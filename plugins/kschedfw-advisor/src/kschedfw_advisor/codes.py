@@ -51,7 +51,13 @@ _FINDINGS: Final = {
         "the domain that the spread leaves, and why its nodes don't take the pod",
         ("topologyKey", "domain", "nodes", "more", "reasons"),
     ),
-    "overcommitted": Code("who overcommits the closest node", ("node", "resource", "pod", "amount")),
+    "overcommitted": Code(
+        "who overcommits the closest node; `which` says whether it is a static pod",
+        ("node", "resource", "which", "pod", "amount"),
+    ),
+    "static-pods": Code(
+        "static pods take what the pod lacks on the closest node", ("node", "resource", "pods", "amount")
+    ),
     "no-volume": Code("there is no PersistentVolume for a claim that nothing makes one for", ("claim",)),
     "closest-volume": Code(
         "the volume that comes closest to a claim, and what it lacks: `size`, `mode`, `class`, `access-mode`, "

@@ -15,13 +15,14 @@ from kschedfw.api import (
     NodeSelectorTerm,
     PodAffinityTerm,
     Requirement,
+    ResourceRequirements,
     TopologySpreadConstraint,
     Volume,
     selector_text,
 )
 from kschedfw_advisor.amounts import exact_text, plain_text
 from kschedfw_advisor.changes import Change, Effort, with_spec
-from kschedfw_advisor.request_changes import RequestLess
+from kschedfw_advisor.request_changes import RequestLess, requested, with_request
 
 _Rule = TypeVar("_Rule", TopologySpreadConstraint, PodAffinityTerm)
 
@@ -239,10 +240,10 @@ class RespellScheduler(Change):
 
 @attrs.frozen
 class MistakenUnit(RequestLess):
-    """The pod with a request whose unit was too large, such as `4000` cores for `4000m` and `8Ti` for `8Gi`.
+    """The pod with requests whose unit was too large, such as `4000` cores for `4000m` and `8Ti` for `8Gi`.
 
     The amounts are those of the container with the largest request. `at_most` is what the largest node has that the pod
-    may use.
+    may use: every request above that gets the smaller unit.
     """
 
     at_most: int = 0
@@ -258,3 +259,22 @@ class MistakenUnit(RequestLess):
     @property
     def effort(self) -> Effort:
         return Effort.TYPO
+
+    def changed(self, pod: Pod) -> Pod:
+        spec = pod.spec
+        changed = attrs.evolve(
+            spec,
+            containers=tuple(map(self._corrected, spec.containers)),
+            init_containers=tuple(map(self._corrected, spec.init_containers)),
+            resources=None if spec.resources is None else self._smaller_unit(spec.resources),
+        )
+        return with_spec(pod, changed)
+
+    def _corrected(self, container: Container) -> Container:
+        return attrs.evolve(container, resources=self._smaller_unit(container.resources))
+
+    def _smaller_unit(self, given: ResourceRequirements) -> ResourceRequirements:
+        amount = requested(given, self.resource)
+        if amount <= self.at_most:
+            return given
+        return with_request(given, self.resource, amount * self.request // self.instead_of)

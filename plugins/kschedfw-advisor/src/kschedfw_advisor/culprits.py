@@ -31,7 +31,7 @@ def culprits(explanation: Explanation, causes: Iterable[Cause], cluster: Cluster
     if "topology-spread" in codes:
         yield from _emptiest_domains(rows, cluster)
     if "insufficient-resource" in codes:
-        yield from _overcommitted(decisive, cluster)
+        yield from _holders(decisive, cluster)
 
 
 _WITH_CULPRITS: Final = _ANTI_AFFINITY | {"host-port", "topology-spread"}
@@ -132,22 +132,52 @@ def _why_not(rows: Iterable[NodeExplanation]) -> tuple[str, ...]:
     return tuple(found)[:_MOST_NAMED]
 
 
-def _overcommitted(causes: Iterable[Cause], cluster: Cluster) -> Iterator[Finding]:
-    """Yield the pod with the largest share of an overcommitted node; first those that no scheduler put there."""
+def _holders(causes: Iterable[Cause], cluster: Cluster) -> Iterator[Finding]:
+    """Yield who takes what the pod lacks on the closest nodes, where deleting a single pod may be no remedy.
+
+    That is the pod with the largest share of an overcommitted node, first one that no scheduler put there, and the
+    static pods without which the node would have enough.
+    """
     for cause in causes:
-        free, resource = cause.evidence.values.get("free"), cause.evidence.values.get("resource")
-        if not isinstance(free, int) or not isinstance(resource, str) or free >= 0:
+        free, short, resource = (cause.evidence.values.get(name) for name in ("free", "short", "resource"))
+        if not (isinstance(free, int) and isinstance(short, int) and isinstance(resource, str)):
             continue
         there = [pod for pod in cluster.list(Pod) if pod.node_name == cause.node and not pod.is_terminal]
-        own = [pod for pod in there if belongs_to_its_node(pod)] or there
-        largest = max(own, key=lambda pod: (pod.requests.amounts.get(resource), pod.key), default=None)
-        if largest is not None:
-            amount = largest.requests.amounts.get(resource)
+        static = [pod for pod in there if _is_static(pod) and pod.requests.amounts.get(resource)]
+        taken = sum(pod.requests.amounts.get(resource) for pod in static)
+        if free < 0:
+            own = static or [pod for pod in there if belongs_to_its_node(pod)] or there
+            largest = max(own, key=lambda pod: (pod.requests.amounts.get(resource), pod.key), default=None)
+            if largest is not None:
+                yield _overcommitted(cause.node, resource, largest)
+        elif taken >= short:
             yield Finding.of(
-                "overcommitted",
-                "more {resource} is requested on node {node} than it has; the largest share is pod {pod}'s: {amount}",
+                "static-pods",
+                "{amount} of node {node}'s {resource} are requested by {pods}: "
+                + ("a static pod" if len(static) == 1 else "static pods")
+                + ", which no scheduler moves",
                 node=cause.node,
                 resource=resource,
-                pod=largest.key,
-                amount=exact_text(resource, amount),
+                pods=tuple(pod.key for pod in static),
+                amount=exact_text(resource, taken),
             )
+
+
+def _is_static(pod: Pod) -> bool:
+    """Return whether the kubelet of a node runs the pod from a file of its own."""
+    owner = pod.metadata.controller
+    return belongs_to_its_node(pod) and (owner is None or owner.kind != "DaemonSet")
+
+
+def _overcommitted(node: str, resource: str, largest: Pod) -> Finding:
+    amount = exact_text(resource, largest.requests.amounts.get(resource))
+    which = "static pod" if _is_static(largest) else "pod"
+    return Finding.of(
+        "overcommitted",
+        "more {resource} is requested on node {node} than it has; the largest share is {which} {pod}'s: {amount}",
+        node=node,
+        resource=resource,
+        which=which,
+        pod=largest.key,
+        amount=amount,
+    )

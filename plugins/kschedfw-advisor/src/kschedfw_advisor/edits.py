@@ -8,8 +8,8 @@ from typing import Final
 
 import attrs
 
-from kschedfw import KschedfwError, Node, Pod
-from kschedfw.api import to_manifest
+from kschedfw import KschedfwError
+from kschedfw.api import Named, to_manifest
 
 _OF_SERVER: Final = frozenset(("creationTimestamp", "generation", "resourceVersion", "uid"))
 
@@ -38,14 +38,14 @@ class EditError(KschedfwError):
         super().__init__(f"{edit.name}: there is no {edit.path} in its manifest")
 
 
-def written(obj: Pod | Node) -> Mapping[str, object]:
+def written(obj: Named) -> Mapping[str, object]:
     """Return the manifest of an object without the metadata that the API server writes."""
     manifest = to_manifest(obj)
     metadata = {key: value for key, value in manifest["metadata"].items() if key not in _OF_SERVER}
     return {**manifest, "metadata": metadata}
 
 
-def object_differences(old: Pod | Node, new: Pod | Node) -> Iterator[Edit]:
+def object_differences(old: Named, new: Named) -> Iterator[Edit]:
     """Return the edits that turn one object into the other. Lists of different lengths are replaced as a whole."""
     return _differences(f"{type(old).__name__} {old.key}", to_manifest(old), to_manifest(new), "")
 

@@ -20,7 +20,6 @@ from kschedfw_advisor.cluster_changes import AddNodes, DeletePod
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.edits import Edit
 from kschedfw_advisor.ending import after_ends, ending_pods
-from kschedfw_advisor.priorities import Prioritise
 from kschedfw_advisor.readmission import Readmission
 from kschedfw_advisor.request_changes import RequestLess
 from kschedfw_advisor.settling import pending_again
@@ -279,7 +278,7 @@ def attempt(
         one_by_one = interchangeable and not groups
         # Pods of a DaemonSet are for different nodes: the first says nothing of the others either.
         # With preemption, a pod that fits nowhere may get a place nevertheless.
-        preempt = any(isinstance(change, Prioritise) for change in changes)
+        preempt = any(change.preempts for change in changes)
         alone = one_by_one or preempt or pinned_to(pods[0]) is not None
         if not alone and not trial.can_schedule(_changed(trial, pods[0], changes)):
             return None

@@ -12,8 +12,10 @@ from kschedfw.api import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
+    PODS,
     Container,
     ResourceRequirements,
+    counted,
 )
 from kschedfw_advisor.amounts import exact_text, quantity_of, step_of
 from kschedfw_advisor.changes import Change, Effort, NodeChange, with_spec
@@ -73,6 +75,10 @@ class RequestLess(Change):
         overhead = spec.overhead.get(name)
         taken = 0 if overhead is None else _amount(overhead, name)
         most = pod.requests.demand.get(name) - (self.instead_of - self.request) - taken
+        if spec.resources is not None and name in spec.resources.requests:
+            # Requests of the pod itself count in place of its containers'.
+            of_pod = with_request(spec.resources, name, most)
+            return with_spec(pod, attrs.evolve(spec, resources=of_pod))
         # Each init container runs beside the sidecars that come before it.
         beside, init_containers = 0, list(spec.init_containers)
         for index, each in enumerate(init_containers):
@@ -95,7 +101,12 @@ class RequestLess(Change):
 
 
 def _request(container: Container, resource: str) -> int:
-    amount = container.resources.requests.get(resource)
+    return requested(container.resources, resource)
+
+
+def requested(given: ResourceRequirements, resource: str) -> int:
+    """Return the request of the resource, in its unit; 0 without one."""
+    amount = given.requests.get(resource)
     return 0 if amount is None else _amount(amount, resource)
 
 
@@ -105,7 +116,11 @@ def _amount(quantity: Quantity, resource: str) -> int:
 
 
 def _with_request(container: Container, resource: str, amount: int) -> Container:
-    given = container.resources
+    return attrs.evolve(container, resources=with_request(container.resources, resource, amount))
+
+
+def with_request(given: ResourceRequirements, resource: str, amount: int) -> ResourceRequirements:
+    """Return the requirements with this request, in the resource's unit, and with a limit that is allowed with it."""
     quantity = quantity_of(resource, amount)
     requests = FrozenDict({**given.requests, resource: quantity})
     limits = given.limits
@@ -117,7 +132,7 @@ def _with_request(container: Container, resource: str, amount: int) -> Container
         # Extended resources and huge pages can't be overcommitted: the API server demands a limit that equals the
         # request.
         limits = FrozenDict({**limits, resource: quantity})
-    return attrs.evolve(container, resources=ResourceRequirements(requests, limits))
+    return ResourceRequirements(requests, limits)
 
 
 @attrs.frozen
@@ -131,6 +146,8 @@ class EnlargeNode(NodeChange):
     """Return `by` as a share of the pod's request, for comparing resources."""
 
     def __str__(self) -> str:
+        if self.resource == PODS:
+            return f"room for {counted(self.by, 'more pod')} on node {self.node} (its kubelet's maxPods)"
         return f"{exact_text(self.resource, self.by)} more {self.resource} on node {self.node}"
 
     @property

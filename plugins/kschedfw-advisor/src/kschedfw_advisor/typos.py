@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
+import attrs
+
 from kschedfw import Node, Pod
 from kschedfw.api import (
     CPU,
@@ -32,12 +34,32 @@ from kschedfw_advisor.corrections import (
     RespellTopologyKey,
 )
 from kschedfw_advisor.node_groups import CONDITIONS, HOSTNAME
+from kschedfw_advisor.request_changes import requested
 from kschedfw_advisor.sizes import allowed_nodes, allows, largest, offered
 
-_FEWEST_MILLICORES: Final = 100
-"""The number from which on cores may be meant as millicores: few pods request less than a tenth of a core."""
-_FAR_MORE: Final = 4
-"""A request more than this many times as large as the largest node that the pod may use has a mistaken unit."""
+_MIB: Final = 1 << 20
+
+
+@attrs.frozen
+class _Usual:
+    """The requests of containers for a resource: the least that is taken for one, and what tells a mistaken unit.
+
+    A request has a mistaken unit if it is more than `far_more` times as large as the largest node that the pod may use;
+    more than `more` times is enough where the smaller unit gives at least `common`.
+    """
+
+    least: int
+    common: int
+    more: int
+    far_more: int = 4
+
+
+_USUAL: Final = {
+    CPU: _Usual(100, 100, more=2),
+    MEMORY: _Usual(16 * _MIB, 100 * _MIB, more=2),
+    # Disks differ more than memories do: twice the largest one may well be meant.
+    EPHEMERAL_STORAGE: _Usual(16 * _MIB, 100 * _MIB, more=4),
+}
 
 _SAID_OF_MUCH: Final = frozenset(("true", "false", "yes", "no", "on", "off"))
 """Values that labels of different meanings have."""
@@ -206,27 +228,32 @@ def _in_resources(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
 
 
 def _mistaken_units(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
-    """Yield the next smaller unit for requests far above what any node has that the pod may use.
+    """Yield the next smaller unit for requests above what any node has that the pod may use, even when empty.
 
-    With the smaller unit the request has to fit on such a node when it is empty.
+    With the smaller unit the request has to fit on such a node, and to be an amount that containers are given.
     """
-    for name in (CPU, MEMORY, EPHEMERAL_STORAGE):
-        wrong = max(_amounts_of_containers(pod, name), default=0)
+    for name, usual in _USUAL.items():
+        wrong = max(_amounts(pod, name), default=0)
         # A multiple of 1024 was written with a binary unit.
         step = 1024 if name != CPU and wrong % 1024 == 0 else 1000
-        # 48 cores are a large pod, 48 millicores are hardly one; a fraction of a core was meant as cores.
-        if not wrong or (name == CPU and (wrong % step or wrong < _FEWEST_MILLICORES * step)):
+        meant = wrong // step
+        # A fraction of a core was meant as cores.
+        if meant < usual.least or (name == CPU and wrong % step):
             continue
-        if any(offered(node, name) * _FAR_MORE >= wrong and allows(pod, node) for node in nodes):
+        # A request that is a little too large is rather a large pod: 48 cores, and not 48 millicores.
+        more = usual.more if meant >= usual.common else usual.far_more
+        if any(offered(node, name) * more >= wrong and allows(pod, node) for node in nodes):
             # The usual case, found at the first nodes.
             continue
         most = largest(allowed_nodes(pod, nodes) or nodes, name)
-        if most is not None and wrong > _FAR_MORE * most.amount and 0 < wrong // step <= most.amount:
-            yield MistakenUnit(name, wrong // step, wrong, at_most=most.amount)
+        if most is not None and wrong > more * most.amount and meant <= most.amount:
+            yield MistakenUnit(name, meant, wrong, at_most=most.amount)
 
 
-def _amounts_of_containers(pod: Pod, name: str) -> Iterator[int]:
-    for each in (*pod.spec.init_containers, *pod.spec.containers):
-        amount = each.resources.requests.get(name)
-        if amount is not None:
-            yield amount.milli_value() if name == CPU else amount.value()
+def _amounts(pod: Pod, name: str) -> Iterator[int]:
+    """Yield the amounts that the containers, and the pod itself, request."""
+    spec = pod.spec
+    for each in (*spec.init_containers, *spec.containers):
+        yield requested(each.resources, name)
+    if spec.resources is not None:
+        yield requested(spec.resources, name)
