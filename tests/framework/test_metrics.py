@@ -180,10 +180,10 @@ POINT_METHODS: Final = frozenset(
 )
 """The methods that run an extension point once for a pod. `filter_nodes` does so for FILTER."""
 
-BY_THE_PLANNER: Final = frozenset(
+TOLD_BY_PLANS: Final = frozenset(
     {"run_pre_filter_plugins", "run_pre_score_plugins", "run_score_plugins", "total_scores"}
 )
-"""The methods that the planner measures itself, since it tells of plugins that aren't called, too."""
+"""The methods that measure themselves, since they tell of plugins that aren't called, too."""
 
 NODE_METHODS: Final = frozenset(
     {"run_filter_plugins", "run_each_filter_plugin", "run_filter_plugins_with_nominated_pods"}
@@ -361,7 +361,7 @@ class TestExtensionPoints:
         methods = {name for name in dir(Framework) if name.startswith("run_")} | {"total_scores"}
         extensions = {"run_pre_filter_add_pod", "run_pre_filter_remove_pod"}  # parts of other points
         points = {name for name in methods if hasattr(getattr(Framework, name), "__wrapped__")}
-        points |= BY_THE_PLANNER
+        points |= TOLD_BY_PLANS
         assert points == POINT_METHODS
         assert methods - points - extensions == NODE_METHODS
 

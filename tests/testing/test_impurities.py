@@ -55,7 +55,7 @@ def test_a_scheduler_that_runs_finds_what_changes_answers_meanwhile(
     impurity: Impurity, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kschedfw.framework.learning.learned._ASKED_AGAIN", OFTEN)
-    monkeypatch.setattr("kschedfw.framework.runtime.engine.planner._ASKED_AGAIN", OFTEN)
+    monkeypatch.setattr("kschedfw.framework.runtime.search_hooks._ASKED_AGAIN", OFTEN)
     assert is_found_running(impurity.plugin) is impurity.is_found_running
     assert ("isn't pure" in caplog.text) is impurity.is_found_running
 

@@ -103,7 +103,7 @@ class Twins:
         """
         with (
             mock.patch("kschedfw.framework.learning.learned._ASKED_AGAIN", 5),
-            mock.patch("kschedfw.framework.runtime.engine.planner._ASKED_AGAIN", 3),
+            mock.patch("kschedfw.framework.runtime.search_hooks._ASKED_AGAIN", 3),
         ):
             self._run(decisions)
         problems = [form.problem for form in self._forms()]

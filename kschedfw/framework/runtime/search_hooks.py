@@ -1,4 +1,7 @@
-"""The steps of a scheduling cycle from pre_filter to score: by the plan of the pod, or in order (`Evaluation`)."""
+"""The hooks from pre_filter to score of a profile: by the plan of the pod, or node by node (`Evaluation`).
+
+Semantics: kube-scheduler v1.36 `RunPreFilterPlugins` … `RunScorePlugins`.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,14 @@ from kschedfw.framework.handle import Handle
 from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nodes.node_info import NodeInfo
+from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import MAX_NODE_SCORE, PreFilterResult
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.engine.errors import NotTogetherError, ScoreError
+from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.framework.runtime.engine.plan import LARGEST_TOTAL, PLAN, KeptT, Plan
@@ -29,7 +34,7 @@ from kschedfw.framework.runtime.engine.pre_hooks import joined, run_pre_filters,
 from kschedfw.framework.runtime.engine.steps import PluginMemo, steps_of
 from kschedfw.framework.runtime.engine.together import Together
 from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
-from kschedfw.framework.runtime.engine.turns import PlannedPod, takes_members_alike
+from kschedfw.framework.runtime.engine.turns import TRIAL_HOOKS, PlannedPod, takes_members_alike
 from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.status import Code, Status
@@ -42,30 +47,28 @@ _FEWEST_TOGETHER: Final = 8
 _NONE: frozenset[str] = frozenset()
 
 
-class Planner:
-    """Decides on nodes with the filters and scores of one profile."""
+class SearchHooks:
+    """The part of a `Framework` that finds the nodes that fit a pod, and scores them."""
 
-    def __init__(
-        self,
-        plain: HookTable,
-        plugins: Mapping[str, AnyPlugin],
-        profile: Profile,
-        handle: Handle,
-        meter: Meter | None,
-        evaluation: Evaluation,
-    ) -> None:
-        """Make a planner with these hooks, which a meter measures."""
+    profile: Profile
+    handle: Handle
+    plugins: Mapping[str, AnyPlugin]
+    _hooks: HookTable
+    _meter: Meter | None
+
+    def _make_plans(self, plain: HookTable, evaluation: Evaluation) -> None:
+        """Make plans of the hooks, which aren't measured in `plain`."""
+        profile, handle, meter = self.profile, self.handle, self._meter
+        plugins, hooks = self.plugins, self._hooks
         if evaluation is Evaluation.SCALAR:
-            plain = plain.without("filter_batch", "score_batch")
-        hooks = plain if meter is None else meter.counted(plain)
+            batch_forms = "filter_batch", "score_batch"
+            plain, hooks = plain.without(*batch_forms), hooks.without(*batch_forms)
         asked = dict.fromkeys(name for hook in ("filter", "score") for name, _ in hooks[hook])
-        self.counts = counts = {name: PluginMemo.of(plugins[name]) for name in asked}
-        self.node_by_node = NodeByNode(
+        self._counts = counts = {name: PluginMemo.of(plugins[name]) for name in asked}
+        self._node_by_node = NodeByNode(
             steps_of(plugins, profile, hooks, counts), hooks, handle, meter, run_all=profile.run_all_filters
         )
-        self._snapshot = handle.snapshot
-        self._pre_filters, self._pre_scores = hooks["pre_filter"], hooks["pre_score"]
-        largest_total = sum(each.weight for each in self.node_by_node.scoring) * MAX_NODE_SCORE
+        largest_total = sum(each.weight for each in self._node_by_node.scoring) * MAX_NODE_SCORE
         # kube-scheduler checks this when a profile is made, too: later no sum of weighted scores is checked again.
         if largest_total > np.iinfo(np.int64).max:
             raise ProfileError(
@@ -86,16 +89,26 @@ class Planner:
             hooks.revision,
             keeps=self._is_planned,
         )
-        self._together = Together(self.node_by_node, together, handle)
-        self._meter = meter
+        self._snapshot = handle.snapshot
+        in_trials = dict.fromkeys(name for hook in TRIAL_HOOKS for name, _ in self._hooks[hook])
+        self._in_trials = [plugins[name] for name in in_trials]
+        self._pre_filters, self._pre_scores = hooks["pre_filter"], hooks["pre_score"]
+        self._together = Together(self._node_by_node, together, handle)
         self.decided_together = 0
+        """The number of times that nodes were filtered all together, by a plan, and not one after the other."""
 
     # The steps of a cycle
 
-    def pre_filter(
+    def run_pre_filter_plugins(
         self, state: CycleState, pod: Pod
     ) -> tuple[PreFilterResult | None, Status, frozenset[str]]:
-        """Run the pre_filters; see `Framework.run_pre_filter_plugins`."""
+        """Run all pre_filters.
+
+        Return the remaining nodes (None = all), the status, and the plugins that excluded nodes.
+
+        Sets `state.skip_filter_plugins`. UNSCHEDULABLE_AND_UNRESOLVABLE ends the run at once, UNSCHEDULABLE at
+        the end, so that the state is complete for preemption.
+        """
         meter = self._meter
         started = 0.0 if meter is None else meter.now()
         plan = self._begin_cycle(state, pod)
@@ -105,8 +118,15 @@ class Planner:
             meter.ended(MeasuredPoint.PRE_FILTER, answer[1].code, started)
         return answer
 
-    def filter(self, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int) -> FilterOutcome:
-        """Filter the nodes, in order, until one more than `wanted` have passed."""
+    def filter_nodes(
+        self, state: CycleState, pod: Pod, nodes: NodeSelection, wanted: int | None = None
+    ) -> FilterOutcome:
+        """Filter nodes of the snapshot, in order, until one more than `wanted` have passed (None: all).
+
+        Earlier answers are reused where they hold, and batch forms called where plugins have them.
+        """
+        if wanted is None:
+            wanted = len(nodes)
         plan, meter = state.find(PLAN) or self._begin_cycle(state, pod), self._meter
         # The snapshot may have changed since the pre_filters ran, if that is how a framework is used.
         plan.prepare(pod, self._snapshot, self._pre_filters, self._pre_scores)
@@ -117,7 +137,7 @@ class Planner:
             except HOOK_FAILURES as error:
                 # Asked about in order, the nodes tell what failed, and whether that is to be seen.
                 failures = error.failures if isinstance(error, NotTogetherError) else {}
-                found = self.node_by_node.search(state, pod, self._plans.codes, nodes, wanted, failures)
+                found = self._node_by_node.search(state, pod, self._plans.codes, nodes, wanted, failures)
             else:
                 self.decided_together += 1
                 if not self.decided_together % _ASKED_AGAIN:
@@ -129,7 +149,7 @@ class Planner:
                         others = joined(others, self._together.asked_last)
                     plan.tell(meter, MeasuredPoint.FILTER, others, found.processed)
         else:
-            found = self.node_by_node.search(state, pod, self._plans.codes, nodes, wanted)
+            found = self._node_by_node.search(state, pod, self._plans.codes, nodes, wanted)
         if meter is not None:
             meter.ended(MeasuredPoint.FILTER, Code.SUCCESS if found.error is None else Code.ERROR, started)
         return found
@@ -141,8 +161,8 @@ class Planner:
             if each.step.is_learned:
                 each.ask_again(state, pod, table, self.decided_together // _ASKED_AGAIN % len(table))
 
-    def pre_score(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
-        """Run the pre_scores; see `Framework.run_pre_score_plugins`."""
+    def run_pre_score_plugins(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
+        """Prepare scoring of the feasible nodes. Sets `state.skip_score_plugins`."""
         plan, meter = state.find(PLAN) or self._begin_cycle(state, pod), self._meter
         started = 0.0 if meter is None else meter.now()
         status = run_pre_scores(plan.pre_score, state, pod, nodes)
@@ -153,8 +173,10 @@ class Planner:
             meter.ended(MeasuredPoint.PRE_SCORE, status.code, started)
         return status
 
-    def totals(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> tuple[Totals | None, Status]:
-        """Return the total scores of the nodes; None with an ERROR if a plugin fails."""
+    def total_scores(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
+    ) -> tuple[Totals | None, Status]:
+        """Return only the totals of `run_score_plugins`: much faster where plugins' answers are kept."""
         meter = self._meter
         started = 0.0 if meter is None else meter.now()
         answer: tuple[Totals | None, Status] = None, _SUCCESS
@@ -166,7 +188,7 @@ class Planner:
                 failure = error
         if answer[0] is None:
             # Where several plugins fail, the first of them in the order of the profile is named.
-            answer = self.node_by_node.totals(state, pod, self._of_table(nodes))
+            answer = self._node_by_node.totals(state, pod, self._of_table(nodes))
             if answer[0] is not None and isinstance(failure, ScoreError):
                 answer = None, failure.status
         elif meter is not None:
@@ -175,13 +197,13 @@ class Planner:
             meter.ended(MeasuredPoint.SCORE, answer[1].code, started)
         return answer
 
-    def scores(
+    def run_score_plugins(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[NodeScores | None, Status]:
-        """Return the scores of the nodes by each plugin; None with an ERROR if a plugin fails."""
+        """Score, normalise and weigh the nodes. The scores are None unless the status is success."""
         meter = self._meter
         started = 0.0 if meter is None else meter.now()
-        answer = self.node_by_node.scores(state, pod, self._of_table(nodes))
+        answer = self._node_by_node.scores(state, pod, self._of_table(nodes))
         if meter is not None:
             meter.ended(MeasuredPoint.SCORE, answer[1].code, started)
         return answer
@@ -199,35 +221,119 @@ class Planner:
         state.write(PLAN, plan)
         return plan
 
-    # Questions of others
+    # Questions about single nodes
 
-    def refused_by_each(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> Mapping[str, NodeCodes]:
-        """Return the nodes that each filter refuses; see `NodeByNode.refused_by_each`."""
-        return self.node_by_node.refused_by_each(state, pod, self._plans.codes, nodes)
+    def run_pre_filter_add_pod(
+        self, state: CycleState, pod: Pod, to_add: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Update the state as if `to_add` were on the node, by all plugins that aren't skipped."""
+        return self._node_by_node.add_pod(state, pod, to_add, node_info)
+
+    def run_pre_filter_remove_pod(
+        self, state: CycleState, pod: Pod, to_remove: PodInfo, node_info: NodeInfo
+    ) -> Status:
+        """Update the state as if `to_remove` were gone from the node, by all plugins that aren't skipped."""
+        return self._node_by_node.remove_pod(state, pod, to_remove, node_info)
+
+    def run_filter_plugins(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status:
+        """Return success, or the first refusal in profile order."""
+        status = self._node_by_node.run(state, pod, node_info)
+        if self._meter is not None:
+            self._meter.nodes_asked()
+        return status
+
+    def run_each_filter_plugin(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> Mapping[str, Status]:
+        """Return the verdict of each filter that isn't skipped, even after a refusal; for explanations."""
+        statuses = self._node_by_node.run_each(state, pod, node_info)
+        if self._meter is not None:
+            self._meter.nodes_asked()
+        return statuses
+
+    def refused_by_each_filter(
+        self, state: CycleState, pod: Pod, nodes: NodeSelection
+    ) -> Mapping[str, NodeCodes]:
+        """Return the nodes that each filter refuses, for explanations; see `NodeByNode.refused_by_each`."""
+        return self._node_by_node.refused_by_each(state, pod, self._plans.codes, nodes)
+
+    def add_nominated_pods(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> tuple[CycleState, NodeInfo] | None:
+        """Return copies of both, with the node's nominated pods of equal or higher priority added.
+
+        Return None if there are no such pods. Return None, too, if a plugin's pre_filter_add_pod fails, which
+        refuses the node in any case.
+        """
+        crowded = self._node_by_node.add_nominated_pods(state, pod, node_info)
+        return None if isinstance(crowded, Status) else crowded
+
+    def run_filter_plugins_with_nominated_pods(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo, *, other_pods_only: bool = False
+    ) -> Status:
+        """Run the filters with and without the node's nominated pods of equal or higher priority; both must pass.
+
+        With `other_pods_only`, call only the filters that read the pods of a node, because the node object has
+        passed already.
+        """
+        filters = (
+            self._node_by_node.reading_pods(state) if other_pods_only else self._node_by_node.active(state)
+        )
+        status = self._node_by_node.run_with_nominated_pods(filters, state, pod, node_info)
+        if self._meter is not None:
+            self._meter.nodes_asked()
+        return status
+
+    def wanted_room(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> tuple[int, int, int, int] | None:
+        """Return the CPU, memory, ephemeral storage and number of pods that must be free, if nothing else decides.
+
+        Return None where the filters must be asked, since another one refuses the node or may read its pods.
+        """
+        decides = self._node_by_node.only_room_decides(state, pod, node_info)
+        if self._meter is not None:
+            self._meter.nodes_asked()
+        return wanted_amounts(pod.requests) if decides else None
+
+    # What is kept
 
     def kept_column(
         self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]
     ) -> KeptT | None:
-        """Return a column that is kept for pods like this one; see `Framework.kept_column`."""
+        """Return a column of values derived from the filters' answers to pods like this one, `key`, and single nodes.
+
+        The column was kept from earlier pods, or is made by `make`; the caller brings it up to date. Return
+        None where an answer may depend on anything else, or isn't kept.
+        """
         plan = state.find(PLAN) or self._begin_cycle(state, pod)
         if not self._is_planned:
             return None
         plan.base(state, pod, self._snapshot.table)
-        if not plan.is_local(state.skip_filter_plugins, self.node_by_node.pod_followers):
+        if not plan.is_local(state.skip_filter_plugins, self._node_by_node.pod_followers):
             return None
         return plan.column((key, pod.requests), make)
 
-    def planned_member(self, pod: Pod, others: int) -> PlannedPod | None:
-        """Return the pod as planned for all nodes; None where a hook must be called for it.
+    def memo_report(self) -> Mapping[str, PluginMemo]:
+        """Return the counts of questions and kept answers, by plugin that filters or scores."""
+        return self._counts
 
-        The answer holds while up to `others` such pods take places, too.
+    def planned_member(self, pod: Pod, members: int) -> PlannedPod | None:
+        """Return the pod as planned for all nodes of trials of its group, which has so many members.
+
+        Return None where hooks must be called for it, with each member that gets a place. A recorder is told of none
+        of the hooks that aren't called: a call for every member on every placement takes minutes in a large cluster.
         """
+        if not self.handle.nominator.is_empty:
+            return None
+        if not all(takes_members_alike(plugin, pod) for plugin in self._in_trials):
+            return None
         requests, table = pod.requests, self._snapshot.table
         # The sums on a node, too, must be exact, with so many such pods on it.
         least = LARGEST_EXACT - max(table.largest("cpu"), table.largest("memory"))
         if (
             not self._is_planned
-            or others * max(requests.non_zero.milli_cpu, requests.non_zero.memory) > least
+            or members * max(requests.non_zero.milli_cpu, requests.non_zero.memory) > least
         ):
             return None
         plan = self._plans.of(pod, table, is_one_of_many=True)
@@ -247,7 +353,7 @@ class Planner:
             return None
         if self._plans.are_outdated:
             # More is known now of what hooks read, by which the members may have to be told apart.
-            return self.planned_member(pod, others)
+            return self.planned_member(pod, members)
         if not base.fits or not run_pre_scores(plan.pre_score, state, pod, nodes).is_success:
             return None
         skipped = state.skip_filter_plugins
