@@ -19,14 +19,13 @@ from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.options import GatesOption, KubeVersionOption, ProviderOption
 from kschedfw.config import (
     ConfigurationError,
-    ConfiguredPlugin,
     FeatureGates,
-    ProfileConfiguration,
     SchedulerConfiguration,
     load_configuration,
 )
 from kschedfw.config.effective import effective, plain, settings_of
 from kschedfw.config.validation import V1
+from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.setup import profiles_of
 
@@ -230,21 +229,21 @@ def _shown(configuration: SchedulerConfiguration) -> Iterator[str]:
             yield f"  percentageOfNodesToScore: {profile.percentage_of_nodes_to_score}"
         if profile.run_all_filters:
             yield "  runAllFilters: true"
-        for point, plugins in profile.plugins.items():
+        for point, plugins in profile.points.items():
             if plugins:
                 yield f"  {point}"
                 yield from map(_plugin, plugins)
         yield from _arguments(profile)
 
 
-def _plugin(plugin: ConfiguredPlugin) -> str:
+def _plugin(plugin: EnabledPlugin) -> str:
     name = f"{plugin.name} × {plugin.weight}" if plugin.weight else plugin.name
     source = f"(left out: {plugin.absence})" if plugin.absence else plugin.distribution or "this process"
     asked_by = f"  {', '.join(plugin.asked_by)}" if plugin.asked_by else ""
     return f"    {name:{NAME_WIDTH}}{plugin.origin:{ORIGIN_WIDTH}}{source}{asked_by}"
 
 
-def _arguments(profile: ProfileConfiguration) -> Iterator[str]:
+def _arguments(profile: Profile) -> Iterator[str]:
     lines = [
         f"    {name}.{path}: {value}"
         for name, args in profile.args.items()
@@ -257,7 +256,7 @@ def _arguments(profile: ProfileConfiguration) -> Iterator[str]:
 
 def _effects(
     configuration: SchedulerConfiguration,
-    profiles: Mapping[str, ProfileConfiguration],
+    profiles: Mapping[str, Profile],
     comparable: Container[str],
 ) -> Iterator[tuple[str, str]]:
     """Yield all values of a configuration, by path; only the name of a profile that isn't comparable."""
@@ -270,7 +269,7 @@ def _effects(
         yield f"{path}.schedulerName", profile.scheduler_name
         yield f"{path}.percentageOfNodesToScore", json.dumps(profile.percentage_of_nodes_to_score)
         yield f"{path}.runAllFilters", json.dumps(profile.run_all_filters)
-        for point, plugins in profile.plugins.items():
+        for point, plugins in profile.points.items():
             names = (f"{each.name} × {each.weight}" if each.weight else each.name for each in plugins)
             yield f"{path}.{point}", ", ".join(names) or "(none)"
         for name, args in profile.args.items():

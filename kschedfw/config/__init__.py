@@ -1,12 +1,7 @@
 """Configurations: KubeSchedulerConfiguration documents, the default profile, feature gates, and what extends them."""
 
 from kschedfw.config.catalog import PluginCatalog
-from kschedfw.config.configuration import (
-    ConfiguredPlugin,
-    Origin,
-    ProfileConfiguration,
-    SchedulerConfiguration,
-)
+from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.default_profile import DEFAULT_PLUGINS, default_profile
 from kschedfw.config.document import (
     ConfigurationDocument,
@@ -48,6 +43,7 @@ from kschedfw.framework.gate_table import (
     Stage,
 )
 from kschedfw.framework.gates import BOOLEANS, DEFAULT_GATES, FeatureGateError, FeatureGates
+from kschedfw.framework.profile import Origin
 from kschedfw.framework.versions import REFERENCE, VERSIONS, VersionChange
 
 __all__ = [
@@ -65,7 +61,6 @@ __all__ = [
     "ConfigurationDocument",
     "ConfigurationError",
     "ConfigurationKind",
-    "ConfiguredPlugin",
     "Content",
     "ExtenderConfig",
     "ExtenderConfigError",
@@ -80,7 +75,6 @@ __all__ = [
     "Origin",
     "PluginCatalog",
     "Preset",
-    "ProfileConfiguration",
     "SchedulerConfiguration",
     "Stage",
     "UnknownConfigurationError",

@@ -11,39 +11,44 @@ from kschedfw.framework.gate_table import (
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
 )
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
-from kschedfw.framework.profile import EnabledPlugin, Profile
+from kschedfw.framework.profile import EnabledPlugin, Origin, Profile
+
+
+def _default(name: str, weight: int = 0) -> EnabledPlugin:
+    return EnabledPlugin(name, weight, Origin.DEFAULT)
+
 
 # kube-scheduler doubles the weights of scores that users' preferences make, and triples that of taints, by which more
 # and more clusters group their nodes.
 _ALWAYS = (
-    EnabledPlugin("SchedulingGates"),
-    EnabledPlugin("PrioritySort"),
-    EnabledPlugin("NodeUnschedulable"),
-    EnabledPlugin("NodeName"),
-    EnabledPlugin("TaintToleration", weight=3),
-    EnabledPlugin("NodeAffinity", weight=2),
-    EnabledPlugin("NodePorts"),
-    EnabledPlugin("NodeResourcesFit", weight=1),
-    EnabledPlugin("VolumeRestrictions"),
-    EnabledPlugin("NodeVolumeLimits"),
-    EnabledPlugin("VolumeBinding", weight=1),
-    EnabledPlugin("VolumeZone"),
-    EnabledPlugin("PodTopologySpread", weight=2),
-    EnabledPlugin("InterPodAffinity", weight=2),
-    EnabledPlugin("DynamicResources", weight=2),
-    EnabledPlugin("DefaultPreemption"),
-    EnabledPlugin("NodeResourcesBalancedAllocation", weight=1),
-    EnabledPlugin("ImageLocality", weight=1),
-    EnabledPlugin("DefaultBinder"),
+    _default("SchedulingGates"),
+    _default("PrioritySort"),
+    _default("NodeUnschedulable"),
+    _default("NodeName"),
+    _default("TaintToleration", weight=3),
+    _default("NodeAffinity", weight=2),
+    _default("NodePorts"),
+    _default("NodeResourcesFit", weight=1),
+    _default("VolumeRestrictions"),
+    _default("NodeVolumeLimits"),
+    _default("VolumeBinding", weight=1),
+    _default("VolumeZone"),
+    _default("PodTopologySpread", weight=2),
+    _default("InterPodAffinity", weight=2),
+    _default("DynamicResources", weight=2),
+    _default("DefaultPreemption"),
+    _default("NodeResourcesBalancedAllocation", weight=1),
+    _default("ImageLocality", weight=1),
+    _default("DefaultBinder"),
 )
 """v1.36's multiPoint list, in its order and with its weights, without the plugins that depend on gates."""
 
 _GATED_PLUGINS = (
-    (NODE_DECLARED_FEATURES, (EnabledPlugin("NodeDeclaredFeatures"),)),
-    (GANG_SCHEDULING, (EnabledPlugin("GangScheduling"),)),
+    (NODE_DECLARED_FEATURES, (_default("NodeDeclaredFeatures"),)),
+    (GANG_SCHEDULING, (_default("GangScheduling"),)),
     (
         TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
-        (EnabledPlugin("TopologyPlacementGenerator"), EnabledPlugin("PodGroupPodsCount", weight=1)),
+        (_default("TopologyPlacementGenerator"), _default("PodGroupPodsCount", weight=1)),
     ),
 )
 """The plugins that feature gates append to the multiPoint list."""

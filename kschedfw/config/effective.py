@@ -12,9 +12,10 @@ import attrs
 from kschedfw.api.convert import json_name
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.scalars import Duration
-from kschedfw.config.configuration import ProfileConfiguration, SchedulerConfiguration
+from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.schema import Settings
 from kschedfw.framework.clock import format_duration
+from kschedfw.framework.profile import Profile
 
 SECRET = "…"
 
@@ -67,7 +68,7 @@ def settings_of(configuration: SchedulerConfiguration, *, conceal: bool = True) 
     return {**settings, "featureGates": gates} if gates else settings
 
 
-def profile_of(profile: ProfileConfiguration) -> dict[str, object]:
+def profile_of(profile: Profile) -> dict[str, object]:
     """Return a profile with its plugins per extension point; points without any are omitted."""
     return {
         "schedulerName": profile.scheduler_name,
@@ -75,7 +76,7 @@ def profile_of(profile: ProfileConfiguration) -> dict[str, object]:
         "runAllFilters": profile.run_all_filters,
         "plugins": {
             str(point): [plain(plugin) for plugin in listed]
-            for point, listed in profile.plugins.items()
+            for point, listed in profile.points.items()
             if listed
         },
         "args": {name: plain(args) for name, args in profile.args.items()},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 import attrs
@@ -21,7 +20,6 @@ from kschedfw.framework.profile import Profile
 DEFAULT_TIMEOUT = 5.0
 """Seconds that an extender has to answer."""
 
-ProfileT = TypeVar("ProfileT", bound=Profile)
 
 # The plugin whose arguments name the resources that only extenders manage.
 _FIT = "NodeResourcesFit"
@@ -175,7 +173,7 @@ def ignored_resources(configs: Sequence[ExtenderConfig]) -> tuple[str, ...]:
     )
 
 
-def with_ignored_resources(profile: ProfileT, configs: Sequence[ExtenderConfig]) -> ProfileT:
+def with_ignored_resources(profile: Profile, configs: Sequence[ExtenderConfig]) -> Profile:
     """Return the profile with `ignored_resources` in NodeResourcesFit's arguments.
 
     As in kube-scheduler, they replace those of the profile; without any, the profile isn't changed.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from kschedfw.api.removed_versions import removal_of, removed_in
 from kschedfw.api.strict import unknown_fields, without_unset
 from kschedfw.api.words import with_article
 from kschedfw.config.catalog import PluginCatalog
-from kschedfw.config.configuration import ProfileConfiguration, SchedulerConfiguration
+from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.document import (
     ConfigurationDocument,
     Content,
@@ -26,7 +26,7 @@ from kschedfw.config.document import (
 )
 from kschedfw.config.errors import ConfigurationError
 from kschedfw.config.extensions import CONFIGURATION_KINDS, PRESETS
-from kschedfw.config.profiles import GROUP, build_profile
+from kschedfw.config.profiles import GROUP, read_profile, useless_entries
 from kschedfw.config.schema import (
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
@@ -36,7 +36,7 @@ from kschedfw.config.schema import (
 from kschedfw.config.validation import V1, settings_errors
 from kschedfw.framework.gate_table import DECLARED_GATES, FEATURE_GATES
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGateError, FeatureGates
-from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.runtime.registry import Registry
 
 KIND = "KubeSchedulerConfiguration"
@@ -102,14 +102,16 @@ def _configuration(
     written, errors = _decoded(document, gates.version)
     gates = _merged(gates, written, errors)
     errors += settings_errors(written, document.api_version)
-    profiles: list[ProfileConfiguration] = []
+    makers: list[Callable[[], Profile]] = []
     warnings = [*document.warnings, *_version_warning(document), *gates.notes, *_own_fields(document)]
     for index, profile in enumerate(written.profiles):
-        built = build_profile(profile, catalog, document.api_version, gates)
-        errors += [error.inside(f"profiles[{index}]") for error in built.errors]
-        warnings += [f"profiles[{index}].{warning}" for warning in built.warnings]
-        profiles.append(built.profile)
+        make, wrong = read_profile(profile, catalog, document.api_version, gates)
+        makers.append(make)
+        errors += [error.inside(f"profiles[{index}]") for error in wrong]
+        warnings += [f"profiles[{index}].{warning}" for warning in useless_entries(profile, catalog)]
+    profiles: list[Profile] = []
     if not errors:
+        profiles = [make() for make in makers]
         # Without errors every profile has exactly one queue sort plugin.
         errors += _different_queue_sorts(profiles)
     if errors:
@@ -244,10 +246,10 @@ def _version_warning(document: ConfigurationDocument) -> list[str]:
     return [f"kube-scheduler reads {document.api_version} no longer since v{removed}; {read_as}"]
 
 
-def _different_queue_sorts(profiles: Sequence[ProfileConfiguration]) -> list[FieldError]:
+def _different_queue_sorts(profiles: Sequence[Profile]) -> list[FieldError]:
     """Return errors if profiles differ in their queue sort plugin, multiPoint included: they share one queue."""
     point = ExtensionPoint.QUEUE_SORT
-    first = profiles[0].plugins[point][0].name
+    first = profiles[0].points[point][0].name
     return [
         FieldError.invalid(
             f"profiles[{index}].plugins.queueSort",
@@ -255,5 +257,5 @@ def _different_queue_sorts(profiles: Sequence[ProfileConfiguration]) -> list[Fie
             f'must be the same for all profiles, first: "{first}"',
         )
         for index, profile in enumerate(profiles)
-        if (name := profile.plugins[point][0].name) != first
+        if (name := profile.points[point][0].name) != first
     ]

@@ -1,16 +1,17 @@
-"""Construction of a document's profiles: their plugins at each extension point, in order, with arguments.
+"""Profiles of a document: their plugins at each extension point, in order, with arguments.
 
 The plugins follow kube-scheduler's rules of multiPoint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+import attrs
 
 from kschedfw.api.field_errors import FieldError, shown
-from kschedfw.api.records import frozen
 from kschedfw.config.catalog import PluginCatalog
-from kschedfw.config.configuration import ConfiguredPlugin, Origin, ProfileConfiguration
 from kschedfw.config.default_profile import default_plugins
 from kschedfw.config.schema import (
     ALL,
@@ -22,61 +23,46 @@ from kschedfw.config.schema import (
     PluginSet,
 )
 from kschedfw.framework.gates import FeatureGates
-from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Origin, Profile
 from kschedfw.framework.runtime.args import ArgsError
 
 GROUP = "kubescheduler.config.k8s.io"
 
-
-@frozen
-class PluginPlacement:
-    """A plugin at an extension point. `path` is the place in the profile that names it; empty for a default plugin."""
-
-    name: str
-    origin: Origin
-    weight: int = 0
-    path: str = ""
+Expanded = Mapping[ExtensionPoint, Sequence[EnabledPlugin]]
 
 
-Placed = Mapping[ExtensionPoint, Sequence[PluginPlacement]]
-
-
-@frozen
-class BuiltProfile:
-    """A profile and its errors, whose paths begin at the profile; with errors, it can't be used."""
-
-    profile: ProfileConfiguration
-    errors: tuple[FieldError, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-def build_profile(
+def read_profile(
     written: KubeSchedulerProfile, catalog: PluginCatalog, api_version: str, gates: FeatureGates
-) -> BuiltProfile:
-    """Expand a profile's plugins and structure their arguments; collects all errors."""
+) -> tuple[Callable[[], Profile], Sequence[FieldError]]:
+    """Return a maker of the profile, and the errors of its plugins and arguments; paths begin at the profile.
+
+    The maker may only be called if there are no errors in the whole document: a `Profile` refuses duplicates and
+    numbers out of range, which validation reports with their paths.
+    """
     name = written.scheduler_name or ""
     mentions = _mentions(written.plugins)
-    placed = expand(written.plugins, catalog, gates)
+    expanded = expand(written.plugins, catalog, gates)
     errors = [*_unknown(mentions, catalog, name), *_broken_defaults(written.plugins, catalog, name, gates)]
     errors += _misplaced(written.plugins, catalog)
-    enabled = {placement.name for listed in placed.values() for placement in listed} | mentions.keys()
+    enabled = {plugin.name for listed in expanded.values() for plugin in listed} | mentions.keys()
     # A plugin that can't be loaded is at no point; that a point lacks one would only follow from that.
     if all(map(catalog.is_known, enabled)):
-        errors += _indispensable(placed, name)
+        errors += _indispensable(expanded, name)
     args, wrong = _args(written.plugin_config, enabled, catalog, api_version, gates)
-    profile = ProfileConfiguration(
-        scheduler_name=name,
-        plugins={
-            point: tuple(_configured(placement, point, catalog) for placement in listed)
-            for point, listed in placed.items()
+    maker = partial(
+        Profile,
+        points={
+            point: tuple(_at_its_point(plugin, point, catalog) for plugin in listed)
+            for point, listed in expanded.items()
         },
         args=args,
+        scheduler_name=name,
         percentage_of_nodes_to_score=written.percentage_of_nodes_to_score,
     )
-    return BuiltProfile(profile, (*errors, *wrong), tuple(_useless(written, enabled, catalog)))
+    return maker, [*errors, *wrong]
 
 
-def _useless(written: KubeSchedulerProfile, enabled: Container[str], catalog: PluginCatalog) -> Iterator[str]:
+def useless_entries(written: KubeSchedulerProfile, catalog: PluginCatalog) -> Iterator[str]:
     """Yield warnings about entries with unknown plugin names that kube-scheduler accepts; they have no effect."""
     for where in (MULTI_POINT, *POINTS):
         for index, plugin in enumerate(_listed(written.plugins, where).disabled):
@@ -84,8 +70,9 @@ def _useless(written: KubeSchedulerProfile, enabled: Container[str], catalog: Pl
                 path = f"plugins.{where}.disabled[{index}]"
                 why = f"there is no plugin {shown(plugin.name)}, so nothing is disabled"
                 yield f"{path}: {why}{catalog.hint(plugin.name)}"
+    mentioned = _mentions(written.plugins)
     for index, config in enumerate(written.plugin_config):
-        if config.name not in enabled and not catalog.is_known(config.name):
+        if config.name not in mentioned and not catalog.is_known(config.name):
             why = f"plugin {shown(config.name)} is neither enabled nor installed; its args are passed over"
             yield f"pluginConfig[{index}]: {why}{catalog.hint(config.name)}"
 
@@ -93,27 +80,21 @@ def _useless(written: KubeSchedulerProfile, enabled: Container[str], catalog: Pl
 _WEIGHTED = (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
 
 
-def _configured(
-    placement: PluginPlacement, point: ExtensionPoint, catalog: PluginCatalog
-) -> ConfiguredPlugin:
-    return ConfiguredPlugin(
-        placement.name,
-        placement.origin,
-        # kube-scheduler reads 0, Go's value of a field that isn't there, as 1.
-        weight=(placement.weight or 1) if point in _WEIGHTED else 0,
-        distribution=catalog.distribution(placement.name),
-    )
+def _at_its_point(plugin: EnabledPlugin, point: ExtensionPoint, catalog: PluginCatalog) -> EnabledPlugin:
+    # kube-scheduler reads 0, Go's value of a field that isn't there, as 1.
+    weight = (plugin.weight or 1) if point in _WEIGHTED else 0
+    return attrs.evolve(plugin, weight=weight, distribution=catalog.distribution(plugin.name))
 
 
 # --- Which plugins ---
 
 
-def _mentions(plugins: Plugins) -> dict[str, list[tuple[str, PluginPlacement]]]:
-    """Return every plugin that the profile itself enables, with the places where it does."""
-    found: dict[str, list[tuple[str, PluginPlacement]]] = {}
+def _mentions(plugins: Plugins) -> dict[str, list[tuple[str, str]]]:
+    """Return every plugin that the profile itself enables, with the points and the paths where it does."""
+    found: dict[str, list[tuple[str, str]]] = {}
     for where in (MULTI_POINT, *POINTS):
-        for placement in named(_listed(plugins, where), where):
-            found.setdefault(placement.name, []).append((str(where), placement))
+        for path, name in _paths(_listed(plugins, where), where):
+            found.setdefault(name, []).append((str(where), path))
     return found
 
 
@@ -121,112 +102,116 @@ def _listed(plugins: Plugins, where: str) -> PluginSet:
     return plugins.multi_point if where == MULTI_POINT else plugins.at(ExtensionPoint(where))
 
 
+def _paths(plugins: PluginSet, where: str) -> Iterator[tuple[str, str]]:
+    """Yield the path in the profile and the name of each plugin that a plugin set enables."""
+    for index, plugin in enumerate(plugins.enabled):
+        yield f"plugins.{where}.enabled[{index}]", plugin.name
+
+
 def _unknown(
-    mentions: Mapping[str, list[tuple[str, PluginPlacement]]], catalog: PluginCatalog, profile: str
+    mentions: Mapping[str, Sequence[tuple[str, str]]], catalog: PluginCatalog, profile: str
 ) -> Iterator[FieldError]:
     for name, places in mentions.items():
         if (problem := catalog.problem(name)) is not None:
             points = ", ".join(dict.fromkeys(where for where, _ in places))
             why = f'{problem} (profile "{profile}" wants it at {points})'
-            yield FieldError.invalid(places[0][1].path, name, why)
+            yield FieldError.invalid(places[0][1], name, why)
 
 
 def _broken_defaults(
     plugins: Plugins, catalog: PluginCatalog, profile: str, gates: FeatureGates
 ) -> Iterator[FieldError]:
     """Yield errors of default plugins that are installed and can't be used, such as a broken replacement."""
-    for placement in multi_point(plugins.multi_point, gates):
+    for plugin in multi_point(plugins.multi_point, gates):
         # Plugins that the profile names are checked with its mentions; a default one that isn't installed is left
         # out.
-        if placement.origin is not Origin.DEFAULT or not catalog.exists(placement.name):
+        if plugin.origin is not Origin.DEFAULT or not catalog.exists(plugin.name):
             continue
-        if (problem := catalog.problem(placement.name)) is not None:
+        if (problem := catalog.problem(plugin.name)) is not None:
             why = f'{problem} (profile "{profile}" has it by default)'
-            yield FieldError.invalid("plugins.multiPoint", placement.name, why)
+            yield FieldError.invalid("plugins.multiPoint", plugin.name, why)
 
 
 def _misplaced(plugins: Plugins, catalog: PluginCatalog) -> Iterator[FieldError]:
     for point in POINTS:
-        for placement in named(plugins.at(point), point):
-            points = catalog.points(placement.name)
-            if catalog.is_known(placement.name) and point not in points:
+        for path, name in _paths(plugins.at(point), point):
+            points = catalog.points(name)
+            if catalog.is_known(name) and point not in points:
                 has = ", ".join(each for each in POINTS if each in points) or "none"
-                why = f'plugin "{placement.name}" does not extend {point}; its extension points: {has}'
-                yield FieldError.invalid(placement.path, placement.name, why)
+                why = f'plugin "{name}" does not extend {point}; its extension points: {has}'
+                yield FieldError.invalid(path, name, why)
 
 
-def _indispensable(placed: Placed, profile: str) -> Iterator[FieldError]:
-    sorts = placed[ExtensionPoint.QUEUE_SORT]
+def _indispensable(expanded: Expanded, profile: str) -> Iterator[FieldError]:
+    sorts = expanded[ExtensionPoint.QUEUE_SORT]
     of = f'for profile with scheduler name "{profile}"'
     if not sorts:
         yield FieldError.required("plugins.queueSort", f"at least one queue sort plugin is needed {of}")
     if len(sorts) > 1:
-        names = ", ".join(placement.name for placement in sorts)
+        names = ", ".join(plugin.name for plugin in sorts)
         why = f"only one queue sort plugin required {of}, but got {len(sorts)}"
         yield FieldError.invalid("plugins.queueSort", names, why)
-    if not placed[ExtensionPoint.BIND]:
+    if not expanded[ExtensionPoint.BIND]:
         yield FieldError.required("plugins.bind", f"at least one bind plugin is needed {of}")
 
 
-def named(plugins: PluginSet, where: str) -> list[PluginPlacement]:
+def named(plugins: PluginSet, where: str) -> list[EnabledPlugin]:
     """Return the plugins that a plugin set enables, in order; `where` is an extension point or multiPoint."""
     origin = Origin.MULTI_POINT if where == MULTI_POINT else Origin.EXPLICIT
-    return [
-        PluginPlacement(plugin.name, origin, plugin.weight, f"plugins.{where}.enabled[{index}]")
-        for index, plugin in enumerate(plugins.enabled)
-    ]
+    # Negative weights are reported by validation, after which no profile is made.
+    return [EnabledPlugin(plugin.name, max(plugin.weight, 0), origin) for plugin in plugins.enabled]
 
 
-def multi_point(plugins: PluginSet, gates: FeatureGates) -> list[PluginPlacement]:
+def multi_point(plugins: PluginSet, gates: FeatureGates) -> list[EnabledPlugin]:
     """Return the default plugins with these gates, with the profile's changes in place, then its other plugins."""
-    own = {placement.name: placement for placement in named(plugins, MULTI_POINT)}
+    own = named(plugins, MULTI_POINT)
+    by_name = {plugin.name: plugin for plugin in own}
     disabled = plugins.disabled_names
-    merged: list[PluginPlacement] = []
-    for default in () if ALL in disabled else default_plugins(gates):
-        if default.name not in disabled:
-            merged.append(
-                own.get(default.name) or PluginPlacement(default.name, Origin.DEFAULT, default.weight),
-            )
-    in_place = {placement.path for placement in merged}
-    # A plugin that is named twice stays twice: that is reported as an error later.
-    return merged + [each for each in named(plugins, MULTI_POINT) if each.path not in in_place]
+    merged = [
+        by_name.get(default.name, default)
+        for default in (() if ALL in disabled else default_plugins(gates))
+        if default.name not in disabled
+    ]
+    # By identity: a plugin that is named twice stays twice, which is reported as an error later.
+    in_place = set(map(id, merged))
+    return merged + [plugin for plugin in own if id(plugin) not in in_place]
 
 
 def expand(
     plugins: Plugins, catalog: PluginCatalog, gates: FeatureGates
-) -> dict[ExtensionPoint, list[PluginPlacement]]:
+) -> dict[ExtensionPoint, list[EnabledPlugin]]:
     """Return the plugins of every extension point.
 
     The order is: those that both the point and multiPoint name, then multiPoint's, of which the default ones are
     first, then the others that the point names.
     """
     everywhere = multi_point(plugins.multi_point, gates)
-    points = {placement.name: catalog.points(placement.name) for placement in everywhere}
+    points = {plugin.name: catalog.points(plugin.name) for plugin in everywhere}
     return {
         point: _at_point(
             plugins.at(point),
             named(plugins.at(point), point),
-            [placement for placement in everywhere if point in points[placement.name]],
+            [plugin for plugin in everywhere if point in points[plugin.name]],
         )
         for point in ExtensionPoint
     }
 
 
 def _at_point(
-    plugins: PluginSet, own: list[PluginPlacement], everywhere: Iterable[PluginPlacement]
-) -> list[PluginPlacement]:
+    plugins: PluginSet, own: list[EnabledPlugin], everywhere: Iterable[EnabledPlugin]
+) -> list[EnabledPlugin]:
     disabled = plugins.disabled_names
     if ALL in disabled:
         return own
-    inherited = [placement for placement in everywhere if placement.name not in disabled]
-    own_names = {placement.name for placement in own}
-    overridden = {placement.name for placement in inherited} & own_names
+    inherited = [plugin for plugin in everywhere if plugin.name not in disabled]
+    own_names = {plugin.name for plugin in own}
+    overridden = {plugin.name for plugin in inherited} & own_names
     return [
         # kube-scheduler's order (expandMultiPointPlugins): a plugin that the point and multiPoint name comes first,
         # at the weight of the point; further plugins of the point come last.
-        *(placement for placement in own if placement.name in overridden),
-        *(placement for placement in inherited if placement.name not in own_names),
-        *(placement for placement in own if placement.name not in overridden),
+        *(plugin for plugin in own if plugin.name in overridden),
+        *(plugin for plugin in inherited if plugin.name not in own_names),
+        *(plugin for plugin in own if plugin.name not in overridden),
     ]
 
 

@@ -30,7 +30,10 @@ _BEYOND: Final = {"beyond_kube_scheduler": True}
 
 @frozen
 class PluginReference:
-    """A plugin in a list; the weight is for plugins that score nodes or placements."""
+    """A plugin in a list of a document; the weight is for plugins that score nodes or placements.
+
+    An `EnabledPlugin` refuses a negative weight at once. A document's errors are told all together, with their paths.
+    """
 
     name: str = ""
     weight: int = 0
@@ -97,7 +100,7 @@ class PluginConfig:
 
 @frozen
 class KubeSchedulerProfile:
-    """A profile; with only one in the file it needs no name."""
+    """A profile as the document has it, with additions to the default plugins; with only one it needs no name."""
 
     scheduler_name: str | None = None
     percentage_of_nodes_to_score: int | None = None

@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.field_errors import FieldError
-from kschedfw.config.configuration import ProfileConfiguration, SchedulerConfiguration
+from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.default_profile import REMOVED_IN_V1
 from kschedfw.config.effective import plain, settings_of
 from kschedfw.config.errors import ConfigurationError
@@ -20,7 +20,7 @@ from kschedfw.config.schema import (
     points_of_version,
 )
 from kschedfw.config.validation import client_connection_errors, leader_election_errors
-from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.profile import ExtensionPoint, Profile
 
 _VERSION, _OLDER_VERSION = VERSIONS[0], VERSIONS[1]
 
@@ -45,12 +45,7 @@ def written(configuration: SchedulerConfiguration) -> dict[str, object]:
     ]
     if errors:
         raise ConfigurationError(configuration.source, errors)
-    names = {
-        plugin.name
-        for profile in configuration.profiles
-        for listed in profile.plugins.values()
-        for plugin in listed
-    }
+    names = {plugin.name for profile in configuration.profiles for plugin in profile.listed}
     return {
         "apiVersion": _OLDER_VERSION if names & REMOVED_IN_V1 else _VERSION,
         "kind": KIND,
@@ -59,7 +54,7 @@ def written(configuration: SchedulerConfiguration) -> dict[str, object]:
     }
 
 
-def _profile(profile: ProfileConfiguration, version: str) -> dict[str, object]:
+def _profile(profile: Profile, version: str) -> dict[str, object]:
     points = points_of_version(version)
     percentage = profile.percentage_of_nodes_to_score
     return {
@@ -77,8 +72,8 @@ def _profile(profile: ProfileConfiguration, version: str) -> dict[str, object]:
     }
 
 
-def _plugin_set(profile: ProfileConfiguration, *points: ExtensionPoint) -> dict[str, object]:
-    weights = {plugin.name: plugin.weight for point in points for plugin in profile.plugins.get(point, ())}
+def _plugin_set(profile: Profile, *points: ExtensionPoint) -> dict[str, object]:
+    weights = {plugin.name: plugin.weight for point in points for plugin in profile.points.get(point, ())}
     enabled = [{"name": name, **({"weight": weight} if weight else {})} for name, weight in weights.items()]
     return {"enabled": enabled, "disabled": [{"name": ALL}]}
 

@@ -32,16 +32,38 @@ class ExtensionPoint(StrEnum):
     PLACEMENT_SCORE = "placementScore"
 
 
+class Origin(StrEnum):
+    """The origin of a plugin's entry in a profile: the part of a configuration that names it."""
+
+    DEFAULT = "default"
+    MULTI_POINT = "multiPoint"
+    EXPLICIT = "explicit"
+    POLICY = "Policy"
+    PROVIDER = "provider"
+
+
 @frozen
 class EnabledPlugin:
-    """A plugin by name; `weight` multiplies its normalised score.
+    """A plugin of a profile, by name; `weight` multiplies its normalised score.
 
     A weight of 0 stands for none given and counts as 1, as in kube-scheduler: a plugin that shouldn't score is left
     out of the profile's score plugins.
+
+    The other fields are for profiles that are read from configurations. With an `absence`, its reason, the plugin
+    doesn't run here, though in kube-scheduler it does. `distribution` is the distribution that the plugin comes from,
+    if any. `asked_by` has the predicates and priorities that the plugin implements, or the algorithm provider that
+    enables it. Two entries with different `origin`, `distribution` or `asked_by` are equal: they run alike.
+
+    Raises:
+        ProfileError: the name isn't a text, or the weight isn't an integer of at least 0.
     """
 
     name: str
     weight: int = 0
+    origin: Origin = attrs.field(default=Origin.EXPLICIT, eq=False)
+    distribution: str | None = attrs.field(default=None, eq=False)
+    absence: str = ""
+    asked_by: tuple[str, ...] = attrs.field(default=(), eq=False)
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -77,7 +99,7 @@ def _points(
 
 @frozen
 class Profile:
-    """A scheduling policy under a scheduler name.
+    """A scheduling policy under a scheduler name: read from a configuration, or written in Python.
 
     `multi_point` plugins take part in every extension point whose hooks they have, in this order. `points`
     gives the whole list for single extension points, which replaces `multi_point` at that point. `args` holds,
@@ -115,10 +137,21 @@ class Profile:
             )
 
     @property
+    def listed(self) -> tuple[EnabledPlugin, ...]:
+        """All entries of the profile, in order; a plugin that is listed at several points has several."""
+        return (*self.multi_point, *(plugin for plugins in self.points.values() for plugin in plugins))
+
+    @property
     def plugin_names(self) -> tuple[str, ...]:
-        """The names of all plugins that the profile lists, in order of first mention."""
-        mentioned = [*self.multi_point, *(plugin for plugins in self.points.values() for plugin in plugins)]
-        return tuple(dict.fromkeys(plugin.name for plugin in mentioned))
+        """The names of all plugins that the profile runs, in order of first mention."""
+        return tuple(dict.fromkeys(plugin.name for plugin in self.listed if not plugin.absence))
+
+    @property
+    def absent_by_name(self) -> tuple[str, ...]:
+        """The names of plugins that the profile enables by name, and that don't run at any point."""
+        named = (plugin.name for plugin in self.listed if plugin.origin is not Origin.DEFAULT)
+        here = set(self.plugin_names)
+        return tuple(dict.fromkeys(name for name in named if name not in here))
 
     def weight(self, name: str, point: ExtensionPoint = ExtensionPoint.SCORE) -> int:
         """Return the weight of a plugin at a point: the one listed for the point, else in multi_point; at least 1."""

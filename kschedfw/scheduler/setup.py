@@ -27,8 +27,7 @@ from kschedfw.scheduler.select import HostSelector
 def profiles_of(configuration: SchedulerConfiguration) -> tuple[Profile, ...]:
     """Return the profiles to run. Their NodeResourcesFit ignores the resources that only extenders manage."""
     return tuple(
-        with_ignored_resources(profile.profile(), configuration.extenders)
-        for profile in configuration.profiles
+        with_ignored_resources(profile, configuration.extenders) for profile in configuration.profiles
     )
 
 

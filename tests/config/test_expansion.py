@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw import Framework, InMemoryCluster, Parallelizer, Parts, default_profile
-from kschedfw.config import ProfileConfiguration
+from kschedfw import Framework, InMemoryCluster, Parallelizer, Parts, Profile, default_profile
 from kschedfw.config.schema import POINTS
 from kschedfw.framework.profile import ExtensionPoint
 from tests.config.documents import REGISTRY, document, loaded, one_profile, plugin_with_hooks, refused
@@ -31,19 +30,19 @@ EXTRA = plugin_with_hooks("Extra", "pre_score", "score")
 OTHER = plugin_with_hooks("Other", "score")
 
 
-def profile_with(**plugins: Any) -> ProfileConfiguration:
+def profile_with(**plugins: Any) -> Profile:
     (profile,) = loaded(one_profile(plugins=plugins), EXTRA, OTHER).profiles
     return profile
 
 
-def scores(profile: ProfileConfiguration) -> list[tuple[str, int, str]]:
+def scores(profile: Profile) -> list[tuple[str, int, str]]:
     return [
-        (plugin.name, plugin.weight, str(plugin.origin)) for plugin in profile.plugins[ExtensionPoint.SCORE]
+        (plugin.name, plugin.weight, str(plugin.origin)) for plugin in profile.points[ExtensionPoint.SCORE]
     ]
 
 
-def names(profile: ProfileConfiguration, point: ExtensionPoint = ExtensionPoint.SCORE) -> list[str]:
-    return [plugin.name for plugin in profile.plugins[point]]
+def names(profile: Profile, point: ExtensionPoint = ExtensionPoint.SCORE) -> list[str]:
+    return [plugin.name for plugin in profile.points[point]]
 
 
 def some(*plugins: str, **fields: Any) -> list[dict[str, Any]]:
@@ -55,7 +54,7 @@ def test_the_default_profile_is_what_it_expands_to_as_far_as_it_is_here() -> Non
         framework = Framework(REGISTRY, profile, Parts(InMemoryCluster(), parallelizer=Parallelizer(1)))
         return {point: framework.plugins_at(point) for point in POINTS}
 
-    expanded = loaded(document()).profiles[0].profile()
+    expanded = loaded(document()).profiles[0]
     assert points(expanded) == points(default_profile())
     assert {name: expanded.weight(name) for name in SCORES} == {
         name: default_profile().weight(name) for name in SCORES
@@ -127,15 +126,14 @@ class TestPlacements:
             placementScore={"enabled": [*some("PodGroupPodsCount", weight=5), *some("NodeResourcesFit")]},
             multiPoint={"enabled": some("NodeResourcesFit", weight=3)},
         )
-        rating = profile.plugins[ExtensionPoint.PLACEMENT_SCORE]
+        rating = profile.points[ExtensionPoint.PLACEMENT_SCORE]
         assert [(each.name, each.weight, str(each.origin)) for each in rating] == [
             ("NodeResourcesFit", 1, "explicit"),
             ("PodGroupPodsCount", 5, "explicit"),
         ]
-        made = profile.profile()
-        assert made.weight("PodGroupPodsCount", ExtensionPoint.PLACEMENT_SCORE) == 5
-        assert made.weight("NodeResourcesFit", ExtensionPoint.PLACEMENT_SCORE) == 1
-        assert made.weight("NodeResourcesFit") == 3
+        assert profile.weight("PodGroupPodsCount", ExtensionPoint.PLACEMENT_SCORE) == 5
+        assert profile.weight("NodeResourcesFit", ExtensionPoint.PLACEMENT_SCORE) == 1
+        assert profile.weight("NodeResourcesFit") == 3
 
     def test_multi_point_enables_them_at_their_points(self) -> None:
         profile = profile_with(
@@ -144,7 +142,7 @@ class TestPlacements:
             }
         )
         assert names(profile, ExtensionPoint.PLACEMENT_GENERATE) == ["TopologyPlacementGenerator"]
-        rating = profile.plugins[ExtensionPoint.PLACEMENT_SCORE]
+        rating = profile.points[ExtensionPoint.PLACEMENT_SCORE]
         assert {each.name: each.weight for each in rating} == {"NodeResourcesFit": 1, "PodGroupPodsCount": 4}
 
     def test_a_list_can_disable_what_multi_point_enables(self) -> None:
@@ -162,7 +160,7 @@ class TestPlacements:
 
 
 def test_each_names_the_distribution_that_it_comes_from() -> None:
-    found = profile_with(score={"enabled": some("Extra")}).plugins[ExtensionPoint.SCORE]
+    found = profile_with(score={"enabled": some("Extra")}).points[ExtensionPoint.SCORE]
     distributions = {plugin.name: plugin.distribution for plugin in found}
     assert distributions["Extra"] is None
     assert str(distributions["ImageLocality"]).startswith("kschedfw ")
@@ -189,7 +187,7 @@ def test_however_it_is_configured(
     first = [name for name in enabled if name in overridden]
     last = [name for name in enabled if name not in overridden]
     assert found == [*first, *inherited, *last]
-    for plugin in profile.plugins[ExtensionPoint.SCORE]:
+    for plugin in profile.points[ExtensionPoint.SCORE]:
         assert plugin.weight >= 1
         assert plugin.origin == origin_of(plugin.name, enabled, everywhere)
 

@@ -123,7 +123,7 @@ def our_lists(configuration: SchedulerConfiguration) -> dict[str, dict[str, list
                 [plugin.name, plugin.weight] if point is ExtensionPoint.SCORE else plugin.name
                 for plugin in plugins
             ]
-            for point, plugins in profile.plugins.items()
+            for point, plugins in profile.points.items()
             if plugins
         }
         for profile in configuration.profiles

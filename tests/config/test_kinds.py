@@ -62,7 +62,7 @@ def test_a_document_of_the_kind_is_read_with_the_callers_plugins() -> None:
     registry.register(Rack)
     document = {"apiVersion": "racks.example.com/v1", "kind": "OnePlugin", "plugin": "Rack"}
     (profile,) = parse_configuration(document, registry=registry).profiles
-    assert "Rack" in [plugin.name for plugin in profile.plugins[ExtensionPoint.FILTER]]
+    assert "Rack" in [plugin.name for plugin in profile.points[ExtensionPoint.FILTER]]
 
 
 def test_its_problems_are_those_of_the_document_that_was_given() -> None:

@@ -273,7 +273,7 @@ def rack(args: dict[str, Any], **fields: Any) -> dict[str, Any]:
 class TestArguments:
     def test_a_plugin_from_elsewhere_has_its_own(self) -> None:
         assert loaded(rack({"label": "row"}), Rack).profiles[0].args["Rack"] == RackArgs("row")
-        assert loaded(rack({"label": "row"}), Rack).profiles[0].profile().args["Rack"] == RackArgs("row")
+        assert loaded(rack({"label": "row"}), Rack).profiles[0].args["Rack"] == RackArgs("row")
 
     def test_they_are_read_strictly(self) -> None:
         assert refused(rack({"lable": "row"}), Rack) == [
@@ -436,7 +436,7 @@ class TestPlugins:
 
     def test_an_entry_without_hooks_at_all_is_no_trouble_in_multi_point(self) -> None:
         (profile,) = loaded(enabling("multiPoint", "Idle"), plugin_with_hooks("Idle")).profiles
-        assert "Idle" not in {plugin.name for listed in profile.plugins.values() for plugin in listed}
+        assert "Idle" not in {plugin.name for plugin in profile.listed}
 
 
 ODD = st.recursive(
@@ -457,7 +457,7 @@ def test_whatever_stands_in_it_is_either_read_or_refused(
     given_args = [config, {"name": "NodeResourcesFit", "args": args}]
     content = document(**{"profiles": [{"plugins": plugins, "pluginConfig": given_args}], **fields})
     with suppress(ConfigurationError):
-        assert [profile.profile() for profile in loaded(content).profiles]
+        assert loaded(content).profiles
 
 
 def test_feature_gates_are_refused_as_they_would_do_nothing() -> None:

@@ -69,7 +69,7 @@ def _read_profile(written: Json, where: str, registry: Registry) -> Profile:
     configuration = parse_configuration(written, where, registry)
     if len(configuration.profiles) != 1:
         raise ScenarioError(f"{where}: only one profile is supported")
-    profile = configuration.profiles[0].profile()
+    profile = configuration.profiles[0]
     given = profile.args.get(DefaultPreemption.name)
     if not isinstance(given, DefaultPreemptionArgs):
         # A profile without preemption stays as it is.

@@ -61,7 +61,7 @@ def test_one_nodes_nonsense_never_stops_the_scheduling_of_others(
     nonsense: list[Node | Pod], configuration: SchedulerConfiguration
 ) -> None:
     pods = [make_pod(f"new-{i}").requests(cpu=1, memory="1Gi").image("app:1").build() for i in range(3)]
-    profile = configuration.profiles[0].profile()
+    profile = configuration.profiles[0]
     report = Simulation(InMemoryCluster([GOOD, *nonsense, *pods]), profiles=[profile]).run()
     outcomes = {decision.pod: decision.outcome for decision in report.decisions}
     assert outcomes == {pod.metadata.key: Outcome.PLACED for pod in pods}

@@ -138,14 +138,16 @@ class HookTable:
 
     def _at(self, profile: Profile, point: ExtensionPoint) -> Sequence[str]:
         explicit: tuple[EnabledPlugin, ...] | None = profile.points.get(point)
+        listed = profile.multi_point if explicit is None else explicit
+        names = [plugin.name for plugin in listed if not plugin.absence]
         if explicit is None:
-            return [plugin.name for plugin in profile.multi_point]
-        for plugin in explicit:
-            if not any(hook in self._implemented[plugin.name] for hook in _hooks_at(point)):
+            return names
+        for name in names:
+            if not any(hook in self._implemented[name] for hook in _hooks_at(point)):
                 raise ProfileError(
-                    f"profile {profile.scheduler_name!r}: {point} lists plugin {plugin.name!r}, without a hook for it"
+                    f"profile {profile.scheduler_name!r}: {point} lists plugin {name!r}, without a hook for it"
                 )
-        return [plugin.name for plugin in explicit]
+        return names
 
 
 def events_of(hooks: HookTable) -> Mapping[str, tuple[ClusterEvent, ...]]:

@@ -5,23 +5,26 @@ from __future__ import annotations
 import pytest
 from kschedfw_legacy import (
     PROVIDERS,
-    TracedProfile,
     UnavailablePluginsError,
     UnknownProviderError,
+    check_available,
+    only_available,
+    provenance,
     provider_profile,
+    unavailable,
 )
 
-from kschedfw import Framework, InMemoryCluster, Parts, Registry, make_node, make_pod
+from kschedfw import Framework, InMemoryCluster, Parts, Profile, Registry, make_node, make_pod
 from kschedfw.config import FeatureGates, Origin, preset_configuration
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.simulator import Simulation
 
 
-def weights(profile: TracedProfile) -> dict[str, int]:
+def weights(profile: Profile) -> dict[str, int]:
     return {plugin.name: plugin.weight for plugin in profile.points[ExtensionPoint.SCORE]}
 
 
-def names(profile: TracedProfile, point: ExtensionPoint) -> list[str]:
+def names(profile: Profile, point: ExtensionPoint) -> list[str]:
     return [plugin.name for plugin in profile.points[point]]
 
 
@@ -56,7 +59,7 @@ def test_a_tainted_full_node_is_refused_for_its_taint_and_nobody_is_preempted_th
     victim = make_pod("victim").node("n").requests(cpu=1).build()
     preemptor = make_pod("preemptor").priority(1000).requests(cpu=1).build()
     cluster = InMemoryCluster([make_node("n").capacity(cpu=1).taint("gpu").build(), victim, preemptor])
-    profile = preset_configuration(name).profiles[0].profile()
+    profile = preset_configuration(name).profiles[0]
     (decision,) = Simulation(cluster, profiles=[profile]).run().decisions
     assert "untolerated taint" in decision.message
     assert "Insufficient cpu" not in decision.message
@@ -78,7 +81,7 @@ def test_without_default_spreading_selector_spread_is_back() -> None:
     assert weights(profile) == {**weights(DEFAULT), "SelectorSpread": 1}
     assert names(profile, ExtensionPoint.PRE_SCORE)[-1] == "SelectorSpread"
     assert profile.args == {"PodTopologySpread": {"defaultingType": "List"}}
-    assert profile.provenance["SelectorSpread"] == (
+    assert provenance(profile)["SelectorSpread"] == (
         "DefaultProvider, without feature gate DefaultPodTopologySpread",
     )
 
@@ -101,16 +104,16 @@ def test_resource_limits_and_preemption_have_their_gates() -> None:
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_every_plugin_says_where_it_comes_from(name: str) -> None:
     profile = provider_profile(name)
-    assert profile.provenance == dict.fromkeys(profile.plugin_names, (name,))
+    assert provenance(profile) == dict.fromkeys(profile.plugin_names, (name,))
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_framework_runs_what_is_available(name: str) -> None:
     registry = Registry()
     profile = provider_profile(name, args={"NodeAffinity": {}}, scheduler_name="old")
-    framework = Framework(registry, profile.only_available(registry), Parts(InMemoryCluster()))
+    framework = Framework(registry, only_available(profile, registry), Parts(InMemoryCluster()))
     assert framework.handle.profile_name == "old"
-    missing = set(profile.unavailable(registry))
+    missing = set(unavailable(profile, registry))
     for point, plugins in profile.points.items():
         assert framework.plugins_at(point) == tuple(
             plugin.name for plugin in plugins if plugin.name not in missing
@@ -120,10 +123,10 @@ def test_a_framework_runs_what_is_available(name: str) -> None:
 def test_what_nobody_offers_is_told_at_once_with_who_asked_for_it() -> None:
     registry = Registry(entry_points=False)
     with pytest.raises(UnavailablePluginsError) as caught:
-        DEFAULT.check_available(registry)
+        check_available(DEFAULT, registry)
     assert list(caught.value.reasons) == list(DEFAULT.plugin_names)
     assert "VolumeBinding (DefaultProvider), NodeUnschedulable (DefaultProvider)" in str(caught.value)
-    assert DEFAULT.only_available(registry).plugin_names == ()
+    assert only_available(DEFAULT, registry).plugin_names == ()
 
 
 def test_another_provider_is_refused() -> None:
@@ -136,17 +139,17 @@ def test_another_provider_is_refused() -> None:
 def test_a_provider_is_a_configuration_like_any_other(name: str) -> None:
     configuration = preset_configuration(name)
     (configured,) = configuration.profiles
-    asked = {(plugin.origin, plugin.asked_by) for listed in configured.plugins.values() for plugin in listed}
+    asked = {(plugin.origin, plugin.asked_by) for plugin in configured.listed}
     assert asked == {(Origin.PROVIDER, (name,))}
-    listed = {point: plugins for point, plugins in configured.profile().points.items() if plugins}
+    listed = {point: plugins for point, plugins in configured.points.items() if plugins}
     assert listed == provider_profile(name).points
-    Framework(Registry(), configured.profile(), Parts(InMemoryCluster()))
+    Framework(Registry(), configured, Parts(InMemoryCluster()))
 
 
 def test_feature_gates_change_that_configuration() -> None:
     gates = FeatureGates({"DisablePreemption": True})
     (configured,) = preset_configuration("DefaultProvider", gates).profiles
-    assert configured.plugins[ExtensionPoint.POST_FILTER] == ()
+    assert configured.points[ExtensionPoint.POST_FILTER] == ()
 
 
 def test_what_a_provider_needs_and_nobody_offers_is_left_out_with_a_warning() -> None:
@@ -156,4 +159,4 @@ def test_what_a_provider_needs_and_nobody_offers_is_left_out_with_a_warning() ->
     assert configuration.warnings == (
         "plugin 'VolumeZone' (DefaultProvider) is left out: not in this version",
     )
-    assert "VolumeZone" not in configuration.profiles[0].profile().plugin_names
+    assert "VolumeZone" not in configuration.profiles[0].plugin_names

@@ -91,7 +91,7 @@ class TestChanges:
         page.post("/api/keep", {"changes": [DRAIN, WEIGHT]})
         written = page.get("/api/configuration.yaml")
         assert written.headers["content-disposition"] == 'attachment; filename="configuration.yaml"'
-        profile = parse_configuration(yaml.safe_load(written.text)).profiles[0].profile()
+        profile = parse_configuration(yaml.safe_load(written.text)).profiles[0]
         assert profile.weight("ImageLocality") == 5
         manifests = list(yaml.safe_load_all(page.get("/api/manifests.yaml").text))
         (node,) = [each for each in manifests if each["metadata"]["name"] == "cpu-taken"]

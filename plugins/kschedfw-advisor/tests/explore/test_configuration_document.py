@@ -18,7 +18,7 @@ def document() -> ConfigurationDocument:
 
 
 def scored(document: ConfigurationDocument) -> dict[str, int]:
-    listed = document.configuration().profiles[0].plugins[ExtensionPoint.SCORE]
+    listed = document.configuration().profiles[0].points[ExtensionPoint.SCORE]
     return {plugin.name: plugin.weight for plugin in listed}
 
 
@@ -30,7 +30,7 @@ def test_a_weight_is_set(document: ConfigurationDocument) -> None:
 def test_a_weight_of_nothing_takes_the_plugin_out_of_scoring_alone(document: ConfigurationDocument) -> None:
     document.set_weight(PROFILE, "NodeResourcesFit", 0)
     assert "NodeResourcesFit" not in scored(document)
-    filters = document.configuration().profiles[0].plugins[ExtensionPoint.FILTER]
+    filters = document.configuration().profiles[0].points[ExtensionPoint.FILTER]
     assert "NodeResourcesFit" in [plugin.name for plugin in filters]
     document.set_weight(PROFILE, "NodeResourcesFit", 1)
     default = ConfigurationDocument(default_configuration(), Registry())

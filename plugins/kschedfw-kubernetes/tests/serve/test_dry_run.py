@@ -53,7 +53,7 @@ def test_nobody_else_writes_either() -> None:
     dry = without_writes(parse_configuration({**kind, "extenders": [extender]}))
     assert not dry.leader_election.leader_elect
     assert [(each.filter_verb, each.bind_verb) for each in dry.extenders] == [("filter", "")]
-    points = dry.profiles[0].profile().points
+    points = dry.profiles[0].points
     assert [plugin.name for plugin in points[ExtensionPoint.BIND]] == ["DefaultBinder"]
     assert points[ExtensionPoint.PRE_BIND] == points[ExtensionPoint.POST_BIND] == ()
     assert "VolumeBinding" in {plugin.name for plugin in points[ExtensionPoint.RESERVE]}

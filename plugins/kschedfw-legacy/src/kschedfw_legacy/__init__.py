@@ -8,19 +8,28 @@ from kschedfw_legacy.policy import (
     parse_policy,
     policy_profile,
 )
+from kschedfw_legacy.provenance import (
+    UnavailablePluginsError,
+    check_available,
+    only_available,
+    provenance,
+    unavailable,
+)
 from kschedfw_legacy.providers import PROVIDERS, UnknownProviderError, provider_profile
-from kschedfw_legacy.traced_profile import TracedProfile, UnavailablePluginsError
 
 __all__ = [
     "PROVIDERS",
     "Policy",
     "PredicatePolicy",
     "PriorityPolicy",
-    "TracedProfile",
     "UnavailablePluginsError",
     "UnknownProviderError",
+    "check_available",
     "load_policy",
+    "only_available",
     "parse_policy",
     "policy_profile",
+    "provenance",
     "provider_profile",
+    "unavailable",
 ]

@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from kschedfw import EnabledPlugin, ExtensionPoint, ProfileError
+from kschedfw import EnabledPlugin, ExtensionPoint, Profile, ProfileError
 from kschedfw.api import DEFAULT_SCHEDULER_NAME, EMPTY
 from kschedfw.config import DEFAULT_GATES, FeatureGates, Origin, PluginCatalog, Preset, SchedulerConfiguration
+from kschedfw_legacy.configuration import configuration_of
 from kschedfw_legacy.gates import (
     DEFAULT_POD_TOPOLOGY_SPREAD,
     DISABLE_PREEMPTION,
     EVEN_PODS_SPREAD,
     RESOURCE_LIMITS,
 )
-from kschedfw_legacy.traced_configuration import traced_configuration
-from kschedfw_legacy.traced_profile import TracedProfile
 
 DEFAULT_PROVIDER = "DefaultProvider"
 CLUSTER_AUTOSCALER_PROVIDER = "ClusterAutoscalerProvider"
@@ -88,7 +87,7 @@ def provider_profile(
     *,
     args: Mapping[str, object] = EMPTY,
     scheduler_name: str = DEFAULT_SCHEDULER_NAME,
-) -> TracedProfile:
+) -> Profile:
     """Return the profile of an algorithm provider.
 
     ClusterAutoscalerProvider prefers full nodes, DefaultProvider empty ones.
@@ -113,25 +112,22 @@ def provider_profile(
         added["SelectorSpread"] = f"{name}, without feature gate {gate}"
     if gates.enabled(RESOURCE_LIMITS):
         added["NodeResourceLimits"] = f"{name}, with feature gate {RESOURCE_LIMITS}"
+
+    def enabled(plugin: str, weight: int = 0) -> EnabledPlugin:
+        return EnabledPlugin(plugin, weight, Origin.PROVIDER, asked_by=(added.get(plugin, name),))
+
     points = {
-        point: [EnabledPlugin(plugin) for plugin in plugins if plugin not in gone]
+        point: [enabled(plugin) for plugin in plugins if plugin not in gone]
         for point, plugins in _PLUGINS.items()
     }
-    points[ExtensionPoint.PRE_SCORE] += map(EnabledPlugin, added)
+    points[ExtensionPoint.PRE_SCORE] += map(enabled, added)
     scores = {plugin: weight for plugin, weight in _SCORES.items() if plugin not in gone}
     if name == CLUSTER_AUTOSCALER_PROVIDER:
         # Replaced in place, so that the order of the scores stays.
         scores = {_PACKED.get(plugin, plugin): weight for plugin, weight in scores.items()}
     scores |= dict.fromkeys(added, 1)
-    points[ExtensionPoint.SCORE] = [EnabledPlugin(plugin, weight) for plugin, weight in scores.items()]
-    return TracedProfile(
-        points=points,
-        args=args,
-        scheduler_name=scheduler_name,
-        provenance={
-            plugin.name: (added.get(plugin.name, name),) for plugins in points.values() for plugin in plugins
-        },
-    )
+    points[ExtensionPoint.SCORE] = [enabled(plugin, weight) for plugin, weight in scores.items()]
+    return Profile(points=points, args=args, scheduler_name=scheduler_name)
 
 
 def provider_configuration(name: str, catalog: PluginCatalog, gates: FeatureGates) -> SchedulerConfiguration:
@@ -140,9 +136,8 @@ def provider_configuration(name: str, catalog: PluginCatalog, gates: FeatureGate
     Raises:
         UnknownProviderError: there is none of this name.
     """
-    return traced_configuration(
-        provider_profile(name, gates), catalog, Origin.PROVIDER, source=f"algorithm provider {name}"
-    )
+    profile = provider_profile(name, gates)
+    return configuration_of(profile, catalog, source=f"algorithm provider {name}")
 
 
 DEFAULT_PRESET: Final = Preset(partial(provider_configuration, DEFAULT_PROVIDER))

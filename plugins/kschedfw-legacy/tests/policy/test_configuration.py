@@ -28,16 +28,16 @@ LABELLED = document(
 
 def test_every_plugin_comes_from_the_policy_and_has_its_arguments() -> None:
     (profile,) = parse_configuration(LABELLED).profiles
-    assert {plugin.origin for listed in profile.plugins.values() for plugin in listed} == {Origin.POLICY}
-    (score,) = profile.plugins[ExtensionPoint.SCORE]
+    assert {plugin.origin for plugin in profile.listed} == {Origin.POLICY}
+    (score,) = profile.points[ExtensionPoint.SCORE]
     assert (score.name, score.weight, score.absence) == ("NodeResourcesMostAllocated", 3, "")
     assert sorted(profile.args) == ["DefaultPreemption", "NodeLabel", "NodeResourcesMostAllocated"]
-    assert profile.profile().run_all_filters
+    assert profile.run_all_filters
 
 
 def test_every_plugin_tells_what_of_the_policy_it_stands_for() -> None:
     (profile,) = parse_configuration(LABELLED).profiles
-    asked = {plugin.name: plugin.asked_by for listed in profile.plugins.values() for plugin in listed}
+    asked = {plugin.name: plugin.asked_by for plugin in profile.listed}
     assert asked == {
         "PrioritySort": ("always",),
         "DefaultPreemption": ("always",),
@@ -59,7 +59,7 @@ def test_feature_gates_change_what_it_stands_for() -> None:
     )
     gates = FeatureGates({"ResourceLimitsPriorityFunction": True})
     (profile,) = parse_configuration(policy, gates=gates).profiles
-    (score,) = profile.plugins[ExtensionPoint.SCORE]
+    (score,) = profile.points[ExtensionPoint.SCORE]
     assert (score.name, score.weight) == ("NodeResourceLimits", 2)
 
 
@@ -79,12 +79,12 @@ def test_what_is_not_there_is_left_out_with_a_warning() -> None:
         "plugin 'VolumeZone' (predicate NoVolumeZoneConflict) is left out: not in this version",
     )
     (profile,) = configuration.profiles
-    assert [plugin.name for plugin in profile.plugins[ExtensionPoint.FILTER]] == [
+    assert [plugin.name for plugin in profile.points[ExtensionPoint.FILTER]] == [
         "NodeUnschedulable",
         "TaintToleration",
         "VolumeZone",
     ]
-    assert "VolumeZone" not in profile.profile().plugin_names
+    assert "VolumeZone" not in profile.plugin_names
 
 
 def test_arguments_that_contradict_each_other_are_refused() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kschedfw_legacy import load_policy, policy_profile
+from kschedfw_legacy import load_policy, only_available, policy_profile
 
 from kschedfw import Framework, InMemoryCluster, Parts, Registry
 from kschedfw.config import ConfigurationError
@@ -82,7 +82,7 @@ def test_all_that_are_accepted_run_as_far_as_their_plugins_are_there(
     registry = Registry()
     for path in found:
         if path.name not in REFUSED:
-            made = policy_profile(load_policy(path)).only_available(registry)
+            made = only_available(policy_profile(load_policy(path)), registry)
             framework = Framework(registry, made, Parts(InMemoryCluster()))
             assert {point: framework.plugins_at(point) for point in made.points} == {
                 point: tuple(plugin.name for plugin in plugins) for point, plugins in made.points.items()

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kschedfw_legacy import TracedProfile, UnavailablePluginsError, parse_policy, policy_profile
+from kschedfw_legacy import (
+    UnavailablePluginsError,
+    check_available,
+    only_available,
+    parse_policy,
+    policy_profile,
+    provenance,
+)
 from kschedfw_legacy.policy.tables import PREDICATE_ALIASES, PREDICATES, PRIORITIES
 
-from kschedfw import Framework, InMemoryCluster, Parts, Registry
+from kschedfw import Framework, InMemoryCluster, Parts, Profile, Registry
 from kschedfw.config import ConfigurationError, FeatureGates
 from kschedfw.framework.profile import ExtensionPoint
 
@@ -18,7 +25,7 @@ CONDITIONS = FeatureGates({"TaintNodesByCondition": False})
 
 def profile(
     *predicates: Any, priorities: Any = (), gates: FeatureGates | None = None, **fields: Any
-) -> TracedProfile:
+) -> Profile:
     """With names for entries; priorities have a weight of 1 unless they are pairs."""
     entries = [p if isinstance(p, dict) else {"name": p} for p in predicates]
     pairs = [p if isinstance(p, tuple | dict) else (p, 1) for p in priorities]
@@ -29,11 +36,11 @@ def profile(
     return policy_profile(policy) if gates is None else policy_profile(policy, gates)
 
 
-def names(profile: TracedProfile, point: ExtensionPoint) -> list[str]:
+def names(profile: Profile, point: ExtensionPoint) -> list[str]:
     return [plugin.name for plugin in profile.points.get(point, ())]
 
 
-def weights(profile: TracedProfile) -> dict[str, int]:
+def weights(profile: Profile) -> dict[str, int]:
     return {plugin.name: plugin.weight for plugin in profile.points.get(ExtensionPoint.SCORE, ())}
 
 
@@ -67,7 +74,7 @@ class TestPredicates:
             "NodeAffinity",
             "TaintToleration",
         ]
-        assert made.provenance["NodePorts"] == ("predicate GeneralPredicates", "predicate PodFitsPorts")
+        assert provenance(made)["NodePorts"] == ("predicate GeneralPredicates", "predicate PodFitsPorts")
 
     def test_volume_binding_takes_part_in_reserve_and_pre_bind(self) -> None:
         made = profile("CheckVolumeBinding")
@@ -84,8 +91,8 @@ class TestPredicates:
             "PodTopologySpread",
             "InterPodAffinity",
         ]
-        assert made.provenance["NodeName"] == ("default predicate GeneralPredicates",)
-        assert made.provenance["NodeUnschedulable"] == ("mandatory predicate CheckNodeUnschedulable",)
+        assert provenance(made)["NodeName"] == ("default predicate GeneralPredicates",)
+        assert provenance(made)["NodeUnschedulable"] == ("mandatory predicate CheckNodeUnschedulable",)
 
     def test_ones_own_become_one_plugin_of_each_kind(self) -> None:
         made = profile(
@@ -100,7 +107,7 @@ class TestPredicates:
             "NodeLabel": {"presentLabels": ["zone"], "absentLabels": ["retiring"]},
             "ServiceAffinity": {"affinityLabels": ["zone", "row", "rack"]},
         }
-        assert made.provenance["ServiceAffinity"] == ("predicate ByZone", "predicate ByRow")
+        assert provenance(made)["ServiceAffinity"] == ("predicate ByZone", "predicate ByRow")
 
     def test_a_name_of_the_table_means_that_whatever_its_argument(self) -> None:
         made = profile({"name": "HostName", "argument": {"serviceAffinity": {"labels": ["zone"]}}})
@@ -112,7 +119,7 @@ class TestPredicates:
         made = profile(name)
         plugins = [plugin for plugin, _ in PREDICATES[PREDICATE_ALIASES.get(name, name)]]
         assert set(plugins) <= set(names(made, ExtensionPoint.FILTER))
-        assert all(f"predicate {name}" in made.provenance[plugin] for plugin in plugins)
+        assert all(f"predicate {name}" in provenance(made)[plugin] for plugin in plugins)
 
     def test_without_taints_by_condition_conditions_are_looked_at(self) -> None:
         made = profile(gates=CONDITIONS)
@@ -157,7 +164,7 @@ class TestPriorities:
             "NodeLabel": {"presentLabelsPreference": ["a"], "absentLabelsPreference": ["b"]},
             "ServiceAffinity": {"antiAffinityLabelsPreference": ["rack"]},
         }
-        assert made.provenance["NodeLabel"] == ("priority A", "priority B")
+        assert provenance(made)["NodeLabel"] == ("priority A", "priority B")
 
     def test_a_ratio_has_its_shape_and_its_resources(self) -> None:
         shape = [{"utilization": 0, "score": 0}, {"utilization": 50, "score": 7}]
@@ -202,7 +209,7 @@ class TestPriorities:
         assert profile(hardPodAffinitySymmetricWeight=weight).args == {}
 
 
-def defaults(gates: FeatureGates | None = None) -> TracedProfile:
+def defaults(gates: FeatureGates | None = None) -> Profile:
     policy = parse_policy({"kind": "Policy", "apiVersion": "v1"})
     return policy_profile(policy) if gates is None else policy_profile(policy, gates)
 
@@ -265,12 +272,12 @@ class TestRunning:
             registry.block(name)
         made = profile("NoDiskConflict", "NoVolumeZoneConflict", "HostName")
         with pytest.raises(UnavailablePluginsError) as caught:
-            made.check_available(registry)
+            check_available(made, registry)
         assert str(caught.value) == (
             "no installed distribution offers these plugins: VolumeRestrictions (predicate NoDiskConflict), "
             "VolumeZone (predicate NoVolumeZoneConflict)"
         )
-        available = made.only_available(registry)
-        available.check_available(registry)
+        available = only_available(made, registry)
+        check_available(available, registry)
         assert names(available, ExtensionPoint.FILTER) == ["NodeUnschedulable", "NodeName", "TaintToleration"]
         Framework(registry, available, Parts(InMemoryCluster()))

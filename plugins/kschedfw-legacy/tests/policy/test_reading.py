@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kschedfw_legacy import Policy, load_policy, parse_policy, policy_profile
+from kschedfw_legacy import Policy, load_policy, parse_policy, policy_profile, provenance
 from kschedfw_legacy.policy.tables import PREDICATES, PRIORITIES
 
 from kschedfw.config import ConfigurationError
@@ -261,6 +261,6 @@ def test_whatever_is_written_there_is_a_profile_or_a_list_of_problems(fields: di
         problems = str(error)
     else:
         problems = ""
-        assert set(made.provenance) == set(made.plugin_names)
+        assert set(provenance(made)) == set(made.plugin_names)
         assert set(made.args) <= set(made.plugin_names)
     assert problems.startswith("Policy: ") or not problems

@@ -89,7 +89,7 @@ def with_strategy(strategy: str, **args: object) -> Profile:
             {"pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": scored, **args}}]}
         ],
     }
-    return parse_configuration(document, "test", REGISTRY).profiles[0].profile()
+    return parse_configuration(document, "test", REGISTRY).profiles[0]
 
 
 def sibling(pod: Pod, number: int, cpu: int, memory: int, **extended: int) -> Pod:

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import attrs
 import msgspec
 
-from kschedfw import ExtensionPoint, Registry
+from kschedfw import ExtensionPoint, Profile, Registry
 from kschedfw.api.reading import Duration, json_name
-from kschedfw.config import PluginCatalog, ProfileConfiguration, plain
+from kschedfw.config import PluginCatalog, plain
 
 
 class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -52,21 +52,18 @@ _SIMPLE: Mapping[object, str] = {bool: "boolean", int: "integer", float: "number
 
 
 def profile_forms(
-    profiles: Sequence[ProfileConfiguration], original: Sequence[ProfileConfiguration], registry: Registry
+    profiles: Sequence[Profile], original: Sequence[Profile], registry: Registry
 ) -> list[ProfileForm]:
     """The forms of the profiles; plugins of the `original` ones stay in their places when they are switched off."""
     catalog = PluginCatalog(registry)
     return [_profile(now, was, catalog, registry) for now, was in zip(profiles, original, strict=True)]
 
 
-def _profile(
-    now: ProfileConfiguration, was: ProfileConfiguration, catalog: PluginCatalog, registry: Registry
-) -> ProfileForm:
+def _profile(now: Profile, was: Profile, catalog: PluginCatalog, registry: Registry) -> ProfileForm:
     named = dict.fromkeys(
         plugin.name
         for profile in (was, now)
-        for listed in profile.plugins.values()
-        for plugin in listed
+        for plugin in profile.listed
         if not plugin.absence or plugin.name in profile.args
     )
     names = [*named, *sorted(set(registry.names()).difference(named))]
@@ -75,9 +72,9 @@ def _profile(
     )
 
 
-def _plugin(profile: ProfileConfiguration, name: str, catalog: PluginCatalog) -> PluginForm:
+def _plugin(profile: Profile, name: str, catalog: PluginCatalog) -> PluginForm:
     at = {
-        point: plugin for point, listed in profile.plugins.items() for plugin in listed if plugin.name == name
+        point: plugin for point, listed in profile.points.items() for plugin in listed if plugin.name == name
     }
     scored = at.get(ExtensionPoint.SCORE)
     args_type = catalog.args_type(name)

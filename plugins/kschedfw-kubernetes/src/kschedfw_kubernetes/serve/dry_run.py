@@ -7,16 +7,15 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from kschedfw import ExtensionPoint, Pod, SchedulerConfiguration
+from kschedfw import EnabledPlugin, ExtensionPoint, Pod, SchedulerConfiguration
 from kschedfw.api import Named, PodCondition
 from kschedfw.cluster import Cluster, Handler, T
-from kschedfw.config import ConfiguredPlugin, Origin
 from kschedfw.scheduler import Structured
 
 _log = logging.getLogger(__name__)
 
 # A profile must have a bind plugin. This one writes through the cluster, which only logs.
-_BINDER = ConfiguredPlugin("DefaultBinder", Origin.EXPLICIT)
+_BINDER = EnabledPlugin("DefaultBinder")
 
 
 class DryRunCluster:
@@ -68,8 +67,8 @@ def without_writes(configuration: SchedulerConfiguration) -> SchedulerConfigurat
     profiles = tuple(
         attrs.evolve(
             profile,
-            plugins={
-                **profile.plugins,
+            points={
+                **profile.points,
                 ExtensionPoint.PRE_BIND: (),
                 ExtensionPoint.BIND: (_BINDER,),
                 ExtensionPoint.POST_BIND: (),

@@ -260,7 +260,5 @@ def runnable(configuration: Configuration) -> Runnable:
 
 
 def _distributions(parsed: SchedulerConfiguration) -> Sequence[str]:
-    plugins = (
-        plugin for profile in parsed.profiles for listed in profile.plugins.values() for plugin in listed
-    )
+    plugins = (plugin for profile in parsed.profiles for plugin in profile.listed)
     return sorted({plugin.distribution for plugin in plugins if plugin.distribution is not None})

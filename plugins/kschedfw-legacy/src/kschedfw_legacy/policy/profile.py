@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw import EnabledPlugin, ExtensionPoint
+from kschedfw import EnabledPlugin, ExtensionPoint, Profile
 from kschedfw.api import DEFAULT_SCHEDULER_NAME
 from kschedfw.config import (
     DEFAULT_GATES,
@@ -23,6 +23,7 @@ from kschedfw.config import (
     SchedulerConfiguration,
     with_ignored_resources,
 )
+from kschedfw_legacy.configuration import configuration_of
 from kschedfw_legacy.gates import (
     DEFAULT_POD_TOPOLOGY_SPREAD,
     DISABLE_PREEMPTION,
@@ -55,8 +56,6 @@ from kschedfw_legacy.policy.tables import (
     Placement,
 )
 from kschedfw_legacy.policy.validation import gated_errors, policy_errors
-from kschedfw_legacy.traced_configuration import traced_configuration
-from kschedfw_legacy.traced_profile import TracedProfile
 
 _SPREAD = "PodTopologySpread"
 _AFFINITY = "InterPodAffinity"
@@ -68,10 +67,10 @@ def policy_profile(
     *,
     scheduler_name: str = DEFAULT_SCHEDULER_NAME,
     source: str = "Policy",
-) -> TracedProfile:
+) -> Profile:
     """Return the profile with the policy's plugins.
 
-    Each plugin's provenance names the predicates and priorities it serves.
+    Each plugin's `asked_by` names the predicates and priorities it serves.
 
     Extenders aren't part of a profile; NodeResourcesFit ignores the resources that only they manage. `source` is the
     policy's name in errors.
@@ -98,12 +97,11 @@ def policy_profile(
         weight, reasons = priorities[key]
         for reason in reasons:
             plugins.enable(_placement(key, gates), reason, weight * custom.multiplicity(key))
-    profile = TracedProfile(
+    profile = Profile(
         points=plugins.lists(),
         args=_args(policy, gates, plugins, priorities, custom),
         scheduler_name=scheduler_name,
         run_all_filters=policy.always_check_all_predicates,
-        provenance={name: tuple(reasons) for name, reasons in plugins.provenance.items()},
     )
     return with_ignored_resources(profile, policy.extenders)
 
@@ -113,20 +111,23 @@ class _Plugins:
     """Collects the plugins of each extension point."""
 
     points: dict[ExtensionPoint, dict[str, int]] = attrs.field(factory=dict)
-    provenance: dict[str, list[str]] = attrs.field(factory=dict)
+    reasons: dict[str, list[str]] = attrs.field(factory=dict)
 
     def enable(self, placement: Placement, reason: str, weight: int = 0) -> None:
         name, points = placement
         for point in points:
             # As in kube-scheduler, the weight of a plugin is that of the first priority that it serves.
             self.points.setdefault(point, {}).setdefault(name, weight if point is ExtensionPoint.SCORE else 0)
-        reasons = self.provenance.setdefault(name, [])
+        reasons = self.reasons.setdefault(name, [])
         if reason not in reasons:
             reasons.append(reason)
 
     def lists(self) -> dict[ExtensionPoint, tuple[EnabledPlugin, ...]]:
         return {
-            point: tuple(EnabledPlugin(name, weight) for name, weight in listed.items())
+            point: tuple(
+                EnabledPlugin(name, weight, Origin.POLICY, asked_by=tuple(self.reasons[name]))
+                for name, weight in listed.items()
+            )
             for point, listed in self.points.items()
         }
 
@@ -194,7 +195,7 @@ def _args(
     custom: CustomArguments,
 ) -> dict[str, object]:
     args = custom.args()
-    if _SPREAD in plugins.provenance:
+    if _SPREAD in plugins.reasons:
         # `List` without a list: pods without constraints of their own aren't spread by PodTopologySpread.
         if not _spreads_by_default(gates):
             args[_SPREAD] = {"defaultingType": "List"}
@@ -217,10 +218,9 @@ def policy_configuration(
         ConfigurationError: the document is invalid. The message lists all errors.
     """
     policy = policy_of(document)
-    return traced_configuration(
+    return configuration_of(
         policy_profile(policy, gates, source=document.source),
         catalog,
-        Origin.POLICY,
         source=document.source,
         api_version=document.api_version,
         extenders=policy.extenders,
