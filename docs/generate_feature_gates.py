@@ -57,16 +57,18 @@ kube-scheduler; *read* ones come from the source that is named, and no decision 
 
 v1.37's list of default plugins itself couldn't be read. A guide to `pkg/scheduler/apis/config/v1`, in a copy of that
 time, gives the names and weights that v1.36 has, with the plugins that gates add; the order is taken to be v1.36's.
-That a nomination counts while its pod is gated (kubernetes/kubernetes#139057, v1.37) holds here in every version.
+That a nomination counts while its pod is gated (kubernetes/kubernetes#139057, v1.37) holds here in every version. A
+limit on the placements that are tried (`percentageOfPlacementsToScore`, kubernetes/kubernetes#139859) isn't in v1.37:
+the pull request was open after its code freeze, and its configuration lacks the field.
 
 Of v1.37 these aren't here:
 
 | where | what |
 | --- | --- |
-| batching | scores are computed again for pods that reuse a search (kubernetes/kubernetes#140289) |
+| batching | members of a group reuse one another's searches |
 | queue | a group is one entity: a gated member holds all back, and a new member waits while its group backs off |
 | preemption | nodes' `podPreemptionPolicy`, for pods that are resized (InPlacePodVerticalScalingSchedulerPreemption) |
-| placements | only a percentage of the placements is tried; groups of groups |
+| placements | groups of groups |
 | configuration | `podGroupPostFilter`: DefaultPreemption preempts for groups wherever it is enabled at postFilter |
 | devices | All devices with shared counters, fractions in ranges of capacities, DeviceTaintRules |
 | what is written | events of assigned, unscheduled and target pods apart, several conditions in one patch |

@@ -106,6 +106,12 @@ class BatchFlush(StrEnum):
     """The pod differs from the one that was searched for, or can't be signed."""
     POD_NOT_BATCHABLE = "pod_not_batchable"
     """The pod that was searched for can't be signed."""
+    POD_NOMINATED = "pod_nominated"
+    """The pod is nominated to a node (since v1.37)."""
+    PRE_SCORE_ERROR = "prescore_error"
+    """A pre_score failed while a node was scored again (since v1.37), and so the next two."""
+    RESCORE_ERROR = "rescore_error"
+    NORMALIZE_ERROR = "normalize_error"
 
 
 class DevicePreparation(StrEnum):
@@ -159,6 +165,10 @@ class MetricsRecorder(Protocol):
 
     def batch_flushed(self, reason: BatchFlush, profile: str) -> None:
         """A kept search can't be reused for the pod, or the pod's own search can't be kept."""
+        return
+
+    def batch_rescored(self, profile: str, seconds: float) -> None:
+        """The node of the preceding pod was scored again, since it isn't full, or a plugin failed at that."""
         return
 
     def node_hint(self, hinted: bool, profile: str, seconds: float) -> None:

@@ -1,8 +1,9 @@
 """Reuse of one pod's search for similar pods that follow it (KEP-5598, the gate OpportunisticBatching).
 
 Where each pod fills a node, the second best node of a search is the best one for the next pod. So the totals of
-a search are kept, and a similar pod that follows at once is tried on the best remaining node, alone. No node is
-scored again, whatever has changed meanwhile: decisions differ from those without batching.
+a search are kept, and a similar pod that follows at once is tried on the best remaining node, alone. Since v1.37 the
+node of the last pod is scored again if it has room left. Other nodes never are, whatever has changed meanwhile:
+decisions differ from those without batching.
 
 Equal nodes of a kept search are drawn as in a search. kube-scheduler v1.36 takes them in the order of its heap,
 which depends on the order in which its workers happen to finish.
@@ -10,7 +11,7 @@ which depends on the order in which its workers happen to finish.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -31,6 +32,7 @@ from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.versions.v1_37 import BATCH_RESCORING
 from kschedfw.scheduler.select import HostSelector, Selection
 
 MAX_BATCH_AGE: Final = 0.5
@@ -58,15 +60,19 @@ class Hint:
 
 @frozen(eq=False)
 class Scored:
-    """The feasible nodes of a search with their totals, and the one that was chosen."""
+    """The n feasible nodes of a search with their totals, and the one that was chosen.
+
+    `raw` has their scores by plugin, before they were normalised, each of shape (n,), if the batch keeps them.
+    """
 
     nodes: NodeSelection
     totals: Totals
     chosen: Selection
+    raw: Mapping[str, IntArray] | None = None
 
 
 class _KeptSearch:
-    """The totals of a search, without the nodes that pods have taken."""
+    """The totals of a search, without the nodes that pods have taken; with its raw scores where they were kept."""
 
     def __init__(self, pod: str, signature: Hashable, made: float, scored: Scored) -> None:
         self.pod = pod
@@ -78,23 +84,57 @@ class _KeptSearch:
         # The table replaces its list when rows move. This one still tells which node was in which row.
         self._infos: Sequence[NodeInfo] = scored.nodes.table.node_infos
         self._totals: IntArray = scored.totals.values.copy()
+        self._raw = dict(scored.raw or {})
         self._take(scored.chosen.index)
 
     def _take(self, index: int) -> None:
         self._totals[index] = _TAKEN
+        self._last = index
         self.left -= 1
 
     def take_best(self, selector: HostSelector) -> str:
         """Return the name of the best remaining node, and mark it as taken."""
-        # Selectors look nodes up by their rows, so the nodes of the search get a table in which these haven't
-        # moved.
+        self._hold()
+        index = selector.select(Totals(self._totals), self._nodes).index
+        self._take(index)
+        return self._nodes[index].name
+
+    def _hold(self) -> None:
+        # Selectors and plugins look nodes up by their rows, so the nodes of the search get a table in which these
+        # haven't moved.
         if self._nodes.table.node_infos is not self._infos:
             infos = [self._infos[row] for row in self._nodes.rows.tolist()]
             self._nodes = NodeSelection.whole(NodeTable.of(infos))
             self._infos = self._nodes.table.node_infos
-        index = selector.select(Totals(self._totals), self._nodes).index
-        self._take(index)
-        return self._nodes[index].name
+
+    def rescore_last(
+        self, framework: Framework, state: CycleState, pod: Pod, last: NodeInfo
+    ) -> BatchFlush | None:
+        """Put back the node that was taken last, with its scores of now. Return the obstacle if a plugin fails.
+
+        The scores of all nodes that are left are normalised again, since a plugin's best or worst may have changed.
+        """
+        # A copy, since the search of all nodes may follow, with pre_scores of its own.
+        state = state.clone()
+        if not framework.run_pre_score_plugins(state, pod, [last]).is_success:
+            return BatchFlush.PRE_SCORE_ERROR
+        fresh, _ = framework.rescore(state, pod, last)
+        if fresh is None:
+            return BatchFlush.RESCORE_ERROR
+        self._hold()
+        there = self._totals != _TAKEN
+        there[self._last] = True
+        for name, score in fresh.items():
+            # A plugin that was skipped in the search had no preference.
+            self._raw.setdefault(name, np.zeros(len(there), dtype=np.int64))[self._last] = score
+        rows = self._nodes.rows[there]
+        raw = {name: self._raw[name][there] for name in fresh}
+        totals, _ = framework.normalize_scores(state, pod, NodeSelection(self._nodes.table, rows), raw)
+        if totals is None:
+            return BatchFlush.NORMALIZE_ERROR
+        self._totals[there] = totals.values
+        self.left += 1
+        return None
 
 
 class Batch:
@@ -115,6 +155,7 @@ class Batch:
         self._refuser: AnyPlugin | None = None
         """The plugin that couldn't sign the last pod. It is asked first, since most likely it can't sign the next one
         either."""
+        self._rescores = framework.handle.feature_gates.follows(BATCH_RESCORING)
         self._kept: _KeptSearch | None = None
         self._last_cycle = self._cycle = 0
         self._last_node = ""
@@ -126,6 +167,11 @@ class Batch:
         """Begin the turn of a pod, in the cycle of this number."""
         self._cycle, self._hint = cycle, None
         self.signature = self._sign(pod)
+
+    @property
+    def keeps_scores(self) -> bool:
+        """True if the raw scores of the pod's search are needed for `Scored`."""
+        return self._rescores and self.signature is not None
 
     def _sign(self, pod: Pod) -> Hashable | None:
         # An extender's answers aren't signed, so they may differ for equal signatures.
@@ -171,6 +217,8 @@ class Batch:
         # In kube-scheduler's order: the metric tells the first obstacle.
         if self._cycle != self._last_cycle + 1:
             return BatchFlush.POD_SKIPPED
+        if self._rescores and pod.status.nominated_node_name:
+            return BatchFlush.POD_NOMINATED
         if self.signature is None or self.signature != kept.signature:
             return BatchFlush.POD_INCOMPATIBLE
         if self._clock.monotonic() - kept.made > MAX_BATCH_AGE:
@@ -178,9 +226,16 @@ class Batch:
         snapshot = self._framework.handle.snapshot
         if self._last_node not in snapshot:
             return BatchFlush.NODE_MISSING
-        # If the pod fits beside the last one, that node may be the best one again, and its total isn't known.
-        status = self._framework.run_filter_plugins(state, pod, snapshot.get(self._last_node))
-        return None if status.is_rejected else BatchFlush.NODE_NOT_FULL
+        last = snapshot.get(self._last_node)
+        if self._framework.run_filter_plugins(state, pod, last).is_rejected:
+            return None
+        # The pod fits beside the last one, so that node may be the best one again. Up to v1.36 its total isn't known.
+        if not self._rescores:
+            return BatchFlush.NODE_NOT_FULL
+        started = self._clock.monotonic()
+        flush = kept.rescore_last(self._framework, state, pod, last)
+        self._metrics.batch_rescored(self._profile, self._clock.monotonic() - started)
+        return flush
 
     def end(self, pod: Pod, node: str, feasible: int, scored: Scored | None = None) -> None:
         """End the turn of a pod that gets this node; `feasible` is the number of feasible nodes.

@@ -29,7 +29,7 @@ from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders
 from kschedfw.scheduler.sampling import nodes_to_find
-from kschedfw.scheduler.select import HostSelector, ReservoirSelector, Selection, searches_of
+from kschedfw.scheduler.select import HostSelector, ReservoirSelector, searches_of
 
 
 class SnapshotSource(Protocol):
@@ -198,10 +198,8 @@ class GenericScheduler:
         if found.count == 1:
             host = feasible[0].name
         else:
-            totals, chosen = self._scored(framework, state, pod, feasible)
-            host = chosen.node_of(feasible).node.metadata.name
-            if self._batch is not None:
-                scored = Scored(feasible, totals, chosen)
+            scored = self._scored(framework, state, pod, feasible)
+            host = scored.chosen.node_of(feasible).node.metadata.name
         if self._batch is not None:
             self._batch.end(pod, host, found.count, scored)
         return ScheduleResult(host, found.processed, found.count)
@@ -243,15 +241,19 @@ class GenericScheduler:
         Raises:
             SchedulingError: a plugin failed.
         """
-        return self._scored(framework, state, pod, feasible)[1].index
+        return self._scored(framework, state, pod, feasible).chosen.index
 
-    def _scored(
-        self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection
-    ) -> tuple[Totals, Selection]:
-        totals = self.prioritize_nodes(framework, state, pod, feasible)
+    def _scored(self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection) -> Scored:
+        raw = None
+        # Asking each plugin takes longer than asking for totals.
+        if self._batch is not None and self._batch.keeps_scores:
+            scores = self.score_nodes(framework, state, pod, feasible)
+            totals, raw = Totals(scores.totals), {name: its.raw for name, its in scores.by_plugin.items()}
+        else:
+            totals = self.prioritize_nodes(framework, state, pod, feasible)
         if self._observer is not None:
             self._observer.nodes_scored(feasible, totals)
-        return totals, self._selector.select(totals, feasible)
+        return Scored(feasible, totals, self._selector.select(totals, feasible), raw)
 
     def select(self, totals: Totals, feasible: NodeSelection) -> int:
         """Return the position of a node with the highest total, as the selector picks one."""

@@ -99,9 +99,9 @@ def test_a_scheduler_tells_all_there_is_to_tell() -> None:
     scheduler.run_until_idle()
     scheduler.close()
     # tests/plugins/dynamic_resources, test_volume_binding_reserving, tests/framework/test_plugin_metrics, test_groups
-    # have these
+    # and test_batching have these
     elsewhere = {"claim_created", "devices_prepared", "volume_stage_failed", "plugin_metric"}
-    elsewhere |= {"group_attempt", "group_algorithm"}
+    elsewhere |= {"group_attempt", "group_algorithm", "batch_rescored"}
     assert called == {name for name in vars(MetricsRecorder) if not name.startswith("_")} - elsewhere
 
 

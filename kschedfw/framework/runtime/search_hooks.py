@@ -16,7 +16,7 @@ from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.errors import HOOK_FAILURES, ProfileError
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.metrics import MeasuredPoint
-from kschedfw.framework.nodes.arrays import LARGEST_EXACT
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT, IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
@@ -207,6 +207,29 @@ class SearchHooks:
         if meter is not None:
             meter.ended(MeasuredPoint.SCORE, answer[1].code, started)
         return answer
+
+    def rescore(
+        self, state: CycleState, pod: Pod, node_info: NodeInfo
+    ) -> tuple[Mapping[str, int] | None, Status]:
+        """Return a node's score by each plugin, before it is normalised; call `run_pre_score_plugins` before.
+
+        None, with an ERROR, if a plugin fails (kube-scheduler v1.37's RunRawScorePlugins).
+        """
+        try:
+            raw = self.node_by_node.raw_scores(state, pod, self._of_table([node_info]))
+        except ScoreError as error:
+            return None, error.status
+        return {name: int(scores[0]) for name, scores in raw.items()}, _SUCCESS
+
+    def normalize_scores(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], raw: Mapping[str, IntArray]
+    ) -> tuple[Totals | None, Status]:
+        """Return the totals of n nodes from their raw scores by plugin, each of shape (n,); None if a plugin fails."""
+        try:
+            scores = self.node_by_node.normalized_scores(state, pod, self._of_table(nodes), raw)
+        except ScoreError as error:
+            return None, error.status
+        return Totals(scores.totals), _SUCCESS
 
     def _of_table(self, nodes: Sequence[NodeInfo]) -> Sequence[NodeInfo]:
         """Return the nodes as a selection of the snapshot's table, if they are in it."""

@@ -123,6 +123,16 @@ RESIZED_PODS: Final = Rule(
     "kubernetes/component-helpers resource/helpers.go @1e152663",
 )
 
+BATCH_RESCORING: Final = Rule(
+    "BatchRescoring",
+    "1.37",
+    "batching",
+    "a search is reused only while each pod fills its node",
+    "a node that the pod before it hasn't filled is scored again, and competes with the rest of the search; pods that"
+    " are nominated to a node take no part",
+    "kubernetes/kubernetes#140289; pkg/scheduler/framework/runtime/batch.go",
+)
+
 RULES: Final = (
     IMAGE_VOLUMES,
     ANTI_AFFINITY_HINTS,
@@ -136,5 +146,6 @@ RULES: Final = (
     GROUP_CONDITION,
     GROUP_BACKOFF,
     GROUP_LEFTOVERS,
+    BATCH_RESCORING,
 )
 """The rules of v1.37."""

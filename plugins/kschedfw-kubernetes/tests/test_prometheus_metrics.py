@@ -64,6 +64,7 @@ def tell_everything(metrics: MetricsRecorder) -> None:
     metrics.batch_flushed(BatchFlush.NODE_NOT_FULL, PROFILE)
     metrics.node_hint(True, PROFILE, 0.5)
     metrics.batch_stored(PROFILE, 0.5)
+    metrics.batch_rescored(PROFILE, 0.5)
     metrics.pod_scheduled(1, 0.5)
     metrics.pod_scheduled_after_flush()
     metrics.cache_size(CachedObject.NODES, 3)
@@ -131,6 +132,8 @@ TABLE = [
     ("batch_attempts", "counter", {"profile", "result"}, None),
     ("batch_cache_flushed", "counter", {"profile", "reason"}, None),
     ("get_node_hint_duration_seconds", "histogram", {"hinted", "profile"}, (0.00001, 0.02048, 12)),
+    ("batch_rescore_attempts", "counter", {"profile"}, None),
+    ("batch_rescore_duration_seconds", "histogram", {"profile"}, (0.00001, 0.02048, 12)),
     ("store_schedule_results_duration_seconds", "histogram", {"profile"}, (0.00001, 0.02048, 12)),
     ("resourceclaim_creates", "counter", {"status"}, None),
     ("dra_bindingconditions_allocations", "counter", {"profile", "driver", "status"}, None),

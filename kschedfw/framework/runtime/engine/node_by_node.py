@@ -328,22 +328,40 @@ class NodeByNode:
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[NodeScores | None, Status]:
         """Return every plugin's raw and normalised scores; None with an ERROR if a plugin fails."""
-        active = [each for each in self.scoring if each.name not in state.skip_score_plugins]
         try:
-            # Copies, since a plugin may return the same array each time, and `normalize_score` may change its argument.
-            raw = {each.name: self.raw(each, state, pod, nodes).copy() for each in active}
-            normalized = {
-                each.name: each.normalized(state, pod, nodes, raw[each.name].copy()) for each in active
-            }
-            for name, scores in normalized.items():
-                check_range(name, scores)
+            raw = self.raw_scores(state, pod, nodes)
+            return self.normalized_scores(state, pod, nodes, raw), _SUCCESS
         except ScoreError as error:
             return None, error.status
+
+    def raw_scores(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Mapping[str, IntArray]:
+        """Return the scores by each plugin that isn't skipped, shape (k,), before they are normalised.
+
+        Raises:
+            ScoreError: a plugin failed.
+        """
+        active = [each for each in self.scoring if each.name not in state.skip_score_plugins]
+        # Copies, since a plugin may return the same array each time.
+        return {each.name: self.raw(each, state, pod, nodes).copy() for each in active}
+
+    def normalized_scores(
+        self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo], raw: Mapping[str, IntArray]
+    ) -> NodeScores:
+        """Return the scores of nodes whose raw scores are given.
+
+        Raises:
+            ScoreError: a plugin failed.
+        """
+        active = [each for each in self.scoring if each.name in raw]
+        # Copies, since `normalize_score` may change its argument.
+        normalized = {each.name: each.normalized(state, pod, nodes, raw[each.name].copy()) for each in active}
+        for name, scores in normalized.items():
+            check_range(name, scores)
         by_plugin = {
             each.name: PluginScores(each.weight, raw[each.name], normalized[each.name]) for each in active
         }
         names = nodes.names if isinstance(nodes, NodeSelection) else tuple(info.name for info in nodes)
-        return NodeScores(names, by_plugin), _SUCCESS
+        return NodeScores(names, by_plugin)
 
     def totals(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> tuple[Totals | None, Status]:
         """Return only the totals of `scores`."""

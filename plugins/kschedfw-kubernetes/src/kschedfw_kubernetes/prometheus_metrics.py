@@ -251,6 +251,17 @@ class PrometheusMetrics:
             "profile",
             "reason",
         )
+        self._rescored = make.counter(
+            "batch_rescore_attempts_total",
+            "How often the node of the pod before was scored again, to reuse its search (since v1.37).",
+            "profile",
+        )
+        self._rescore_seconds = make.histogram(
+            "batch_rescore_duration_seconds",
+            "How long it takes to score the node of the pod before again.",
+            HINT_SECONDS,
+            "profile",
+        )
         self._node_hint_seconds = make.histogram(
             "get_node_hint_duration_seconds",
             "How long it takes to find the node that an earlier search has left for a pod.",
@@ -340,6 +351,10 @@ class PrometheusMetrics:
 
     def node_hint(self, hinted: bool, profile: str, seconds: float) -> None:
         self._node_hint_seconds("hint" if hinted else "no_hint", profile).observe(seconds)
+
+    def batch_rescored(self, profile: str, seconds: float) -> None:
+        self._rescored(profile).inc()
+        self._rescore_seconds(profile).observe(seconds)
 
     def batch_stored(self, profile: str, seconds: float) -> None:
         self._store_seconds(profile).observe(seconds)
