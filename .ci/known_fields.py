@@ -32,6 +32,8 @@ HEADER = """\
 # A line is a type and its fields; what comes after a colon is the type of a field that has fields itself.
 """
 
+_WITHOUT_FIELDS = ("SchedulingPolicy", "DisruptionMode")
+
 Fields = dict[str, str]
 """The fields of a class, with the type of each as it is written."""
 Module = dict[str, Fields]
@@ -51,7 +53,8 @@ def table(wheels: list[Path]) -> str:
     for wheel in sorted(wheels, key=_minor_version):
         versions.append(f"1.{_minor_version(wheel)}")
         for name, fields in _types(_modules(wheel)):
-            types[name] |= fields  # of the newer version, should a type have changed
+            # Of the newer version, should a type have changed; but a type without fields there may have had some.
+            types[name] |= {field: type_ or types[name].get(field, "") for field, type_ in fields.items()}
     lines = (
         " ".join((name, *(f"{field}:{type_}" if type_ else field for field, type_ in sorted(fields.items()))))
         for name, fields in sorted(types.items())
@@ -81,6 +84,11 @@ def _classes(source: str) -> Module:
         if isinstance(node, ast.ClassDef):
             declared = (each for each in node.body if isinstance(each, ast.AnnAssign))
             found[node.name] = {_name(each): ast.literal_eval(each.annotation) for each in declared}
+        # `BasicSchedulingPolicy = Dict`: a member of a union that has no fields. Other such types may have any.
+        elif isinstance(node, ast.Assign) and (name := ast.unparse(node.targets[0])).endswith(
+            _WITHOUT_FIELDS
+        ):
+            found[name] = {}
     return found
 
 
@@ -100,7 +108,8 @@ def _types(modules: Mapping[str, Module]) -> Iterator[tuple[str, dict[str, str]]
         (module, kind)
         for module in modules
         for kind in KINDS
-        if module.partition("_")[0] in GROUPS and kind in modules[module]
+        # v1.35's Workload has parts that are called PodGroup, and aren't objects.
+        if module.partition("_")[0] in GROUPS and "kind" in modules[module].get(kind, {})
     ]
     seen = set(waiting)
     while waiting:
@@ -120,7 +129,7 @@ def _type_of(written: str, module: str, modules: Mapping[str, Module]) -> tuple[
     bare = re.sub(r"^(?:(?:Optional|List)\[)*|\]+$", "", written)
     place, _, name = bare.rpartition(".")
     place = place or module
-    return (place, name) if modules.get(place, {}).get(name) else None
+    return (place, name) if name in modules.get(place, {}) else None
 
 
 if __name__ == "__main__":

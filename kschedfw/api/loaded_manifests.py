@@ -39,6 +39,7 @@ class Manifests:
         made: the number of pods made for workloads, by workload: `Deployment default/web`.
         without_pods: the reason why a workload has no pods, by workload: it is suspended, no node is eligible.
         custom_owners: the number of objects whose pods only `Expand.ALL` makes, by custom kind.
+        outdated: the number of objects by API version and kind, where a version of Kubernetes has stopped to serve it.
         warning_events: the last warning of each object and reason, from the Events of an export.
     """
 
@@ -51,6 +52,7 @@ class Manifests:
     made: FrozenDict[str, int] = EMPTY
     without_pods: FrozenDict[str, str] = EMPTY
     custom_owners: FrozenDict[str, int] = EMPTY
+    outdated: FrozenDict[tuple[str, str], int] = EMPTY
     warning_events: tuple[WarningEvent, ...] = ()
 
     @classmethod

@@ -39,6 +39,7 @@ from kschedfw.api.objects import (
     to_manifest,
 )
 from kschedfw.api.pod import Pod
+from kschedfw.api.removed_versions import removed_in
 from kschedfw.api.sources import ManifestSource, sources
 from kschedfw.api.warning_events import WarningEvents, is_event
 from kschedfw.api.words import with_article
@@ -163,6 +164,7 @@ class _Loader:
         self._stored: set[str] = set()
         """The keys of pods that an API server has stored: they have a uid or a status."""
         self._ignored: Counter[str] = Counter()
+        self._outdated: Counter[tuple[str, str]] = Counter()
         self._events = WarningEvents()
         self._problems: list[ManifestError] = []
         self._warnings: list[ManifestError] = []
@@ -223,6 +225,7 @@ class _Loader:
             made=FrozenDict({**custom.made, **expansion.made}),
             without_pods=FrozenDict({**custom.without_pods, **expansion.without_pods}),
             custom_owners=FrozenDict(Counter(str(obj.kind) for obj in owners)),
+            outdated=FrozenDict(sorted(self._outdated.items())),
         )
 
     def _made(self, manifest: Mapping[str, Any], owner: Named) -> Named | None:
@@ -264,6 +267,8 @@ class _Loader:
                 unknown = self._unknown_fields(manifest, kind)
                 ordinal = self._ordinal(manifest, kind.name, namespaced=kind.namespaced)
                 obj = read_object(manifest, kind, ordinal, unknown=unknown)
+                if removed_in(api_version := manifest["apiVersion"], kind.name):
+                    self._outdated[api_version, kind.name] += 1
             elif is_custom(manifest):
                 obj = read_custom_object(manifest, self._ordinal(manifest, _qualified_kind(manifest)))
             else:

@@ -1,4 +1,4 @@
-"""Groups of pods that are scheduled together (scheduling.k8s.io PodGroup, v1alpha2 and v1beta1)."""
+"""Groups of pods that are scheduled together (scheduling.k8s.io PodGroup, v1alpha2, v1alpha3 and v1beta1)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DisruptionMode(StrEnum):
 
 
 DisruptionModeOrUnion: TypeAlias = Annotated[DisruptionMode, "or a union"]
-"""In v1alpha2 the text `Pod` or `PodGroup`; in v1beta1 an object with the one field `single` or `all`."""
+"""In v1alpha2 the text `Pod` or `PodGroup`; since then an object with the one field `single` or `all`."""
 
 _UNION: Final = {"single": DisruptionMode.POD, "all": DisruptionMode.POD_GROUP}
 
@@ -88,11 +88,26 @@ class PodGroupSchedulingConstraints:
 
 
 @frozen
-class PodGroupSpec:
-    """The desired state of a group; immutable in the API (scheduling.k8s.io PodGroupSpec)."""
+class PodGroupResourceClaim:
+    """A claim for devices that the group's members share (scheduling.k8s.io PodGroupResourceClaim)."""
 
+    name: str = ""
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
+@frozen
+class PodGroupSpec:
+    """The desired state of a group; immutable in the API (scheduling.k8s.io PodGroupSpec).
+
+    The parent and the claims are without effect here, as in a cluster whose gates CompositePodGroup and
+    DRAWorkloadResourceClaims are off.
+    """
+
+    parent_composite_pod_group_name: str = ""
     scheduling_policy: PodGroupSchedulingPolicy = attrs.field(factory=PodGroupSchedulingPolicy)
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
     disruption_mode: DisruptionModeOrUnion = DisruptionMode.POD
     priority: Int32 | None = None
     priority_class_name: str = ""

@@ -22,11 +22,11 @@ from .input_options import with_input_options as with_input_options
 from .inputs import DEFAULT_READING as DEFAULT_READING
 from .inputs import Input as Input
 from .inputs import ReadingOptions as ReadingOptions
-from .inputs import gate_notes as gate_notes
 from .inputs import read_input as read_input
 from .inputs import read_manifest_input as read_manifest_input
 from .inputs import refusal_notes as refusal_notes
 from .inputs import tell_notes as tell_notes
+from .inputs import version_notes as version_notes
 from .live import NO_LIVE_CLUSTER as NO_LIVE_CLUSTER
 from .live import Given as Given
 from .live import Live as Live

@@ -19,6 +19,7 @@ from kschedfw.api.meta import Named
 from kschedfw.api.node import TaintEffect
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, group_key
+from kschedfw.api.removed_versions import removed_in
 from kschedfw.api.warning_events import WarningEvent
 from kschedfw.api.words import counted
 from kschedfw.api.workloads import CronJob, Workload
@@ -33,6 +34,7 @@ from kschedfw.framework.gate_table import (
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
 )
 from kschedfw.framework.gates import FeatureGates
+from kschedfw.framework.versions import is_since
 
 KINDS_NAMED = 5
 """The most kinds that a note lists; more are counted."""
@@ -45,7 +47,7 @@ _NAMED: Final = 5
 
 _NOT_MODELLED: Final = {
     "DeviceTaintRule": "DRADeviceTaintRules, which is off by default in v1.36",
-    "CompositePodGroup": "CompositePodGroup, which v1.36 doesn't have",
+    "CompositePodGroup": "CompositePodGroup, which is off by default in v1.37",
 }
 """Kinds that scheduling depends on with a gate that isn't here."""
 
@@ -100,6 +102,8 @@ class Input:
     workloads: Sequence[Workload | CronJob] = ()
     without_pods: Mapping[str, str] = EMPTY
     warning_events: Sequence[WarningEvent] = ()
+    outdated: Mapping[tuple[str, str], int] = EMPTY
+    """The number of objects by API version and kind, where a version of Kubernetes has stopped to serve it."""
 
 
 def read_input(
@@ -186,6 +190,7 @@ def _cluster_of(*parts: _Part) -> Input:
         workloads=[workload for part in parts for workload in part.manifests.workloads],
         without_pods={name: why for part in parts for name, why in part.manifests.without_pods.items()},
         warning_events=[event for part in parts for event in part.manifests.warning_events],
+        outdated=sum((Counter(part.manifests.outdated) for part in parts), Counter()),
     )
 
 
@@ -293,7 +298,16 @@ def tell_notes(loaded: Input) -> None:
     tell([f"note: {note}" for note in loaded.notes])
 
 
-def gate_notes(cluster: Cluster, gates: FeatureGates) -> Iterator[str]:
+def version_notes(loaded: Input, gates: FeatureGates) -> Iterator[str]:
+    """Yield notes on objects that this version of Kubernetes no longer serves, and on groups without their gates."""
+    for (api_version, kind), number in loaded.outdated.items():
+        if is_since(gates.version, removed := removed_in(api_version, kind)):
+            it = f"{api_version}, which is read all the same"
+            yield f"Kubernetes v{removed} no longer serves {it}: {counted(number, kind)}"
+    yield from _gate_notes(loaded.cluster, gates)
+
+
+def _gate_notes(cluster: Cluster, gates: FeatureGates) -> Iterator[str]:
     """Yield notes on groups of pods, or parts of their specs, that are without effect since a feature gate is off."""
     groups = cluster.list(PodGroup)
     keys = {group.key for group in groups} | {group_key(pod) for pod in cluster.list(Pod)} - {""}
@@ -301,6 +315,16 @@ def gate_notes(cluster: Cluster, gates: FeatureGates) -> Iterator[str]:
         yield f"without effect, since the feature gate {GENERIC_WORKLOAD} is off: {counted(len(keys), 'PodGroup')}"
         return
     parts = (
+        (
+            "CompositePodGroup",
+            "parent group",
+            sum(bool(group.spec.parent_composite_pod_group_name) for group in groups),
+        ),
+        (
+            "DRAWorkloadResourceClaims",
+            "list of resource claims",
+            sum(bool(group.spec.resource_claims) for group in groups),
+        ),
         (GANG_SCHEDULING, "minCount", sum(group.min_count is not None for group in groups)),
         (
             TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,

@@ -24,10 +24,10 @@ from kschedfw.cli.inputs import (
     DEFAULT_READING,
     Input,
     ReadingOptions,
-    gate_notes,
     read_input,
     refusal_notes,
     tell_notes,
+    version_notes,
 )
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cli.options import (
@@ -153,7 +153,7 @@ def simulate(
         tell_notes(loaded)
         raise UsageError(f"nothing to simulate: {NO_OBJECTS}")
     setup = Setup.of("simulate", chosen.load())
-    group_notes = tuple(gate_notes(loaded.cluster, setup.feature_gates))
+    by_version = tuple(version_notes(loaded, setup.feature_gates))
     loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())
     with ExitStack() as stack:
         extenders = make_extenders(setup.extenders)
@@ -180,7 +180,7 @@ def simulate(
             max_backoff=setup.max_backoff,
             parallelism=parallelism,
             clock=time.perf_counter,
-            notes=(*loaded.notes, *group_notes, *refusal_notes(loaded.refused), *setup.notes),
+            notes=(*loaded.notes, *by_version, *refusal_notes(loaded.refused), *setup.notes),
             refused=loaded.refused,
             explaining=explaining,
             timeline=timeline,

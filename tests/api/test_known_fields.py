@@ -294,7 +294,7 @@ class TestTable:
         return path
 
     def test_it_is_the_union_over_all_versions_of_what_kinds_are_made_of(self, tmp_path: Path) -> None:
-        node = "class Node:\n    metadata: 'Optional[meta_v1.ObjectMeta]' = None\n"
+        node = "class Node:\n    kind: 'str'\n    metadata: 'Optional[meta_v1.ObjectMeta]' = None\n"
         meta = "class ObjectMeta:\n    name: 'Optional[str]' = None\n"
         old = self.wheel(
             tmp_path,
@@ -307,7 +307,21 @@ class TestTable:
         new = self.wheel(tmp_path, 10, core_v1=node + "    spec: 'dict'\n" + unused, meta_v1=meta + continued)
         header, *table = self.script().table([new, old]).splitlines()[1:]
         assert header == "# 1.9, 1.10."
-        assert table[1:] == ["Gone a", "Node metadata:ObjectMeta spec", "ObjectMeta continue gone:Gone name"]
+        assert table[1:] == [
+            "Gone a",
+            "Node kind metadata:ObjectMeta spec",
+            "ObjectMeta continue gone:Gone name",
+        ]
+
+    def test_parts_with_the_name_of_a_kind_are_left_out_and_members_of_unions_have_no_fields(
+        self, tmp_path: Path
+    ) -> None:
+        part = "class PodGroup:\n    policy: 'str'\n"
+        group = "class PodGroup:\n    kind: 'str'\n    policy: 'BasicSchedulingPolicy'\n"
+        old = self.wheel(tmp_path, 35, scheduling_v1alpha1=part)
+        new = self.wheel(tmp_path, 36, scheduling_v1beta1="BasicSchedulingPolicy = Dict\n" + group)
+        table = self.script().table([old, new]).splitlines()[3:]
+        assert table == ["BasicSchedulingPolicy", "PodGroup kind policy:BasicSchedulingPolicy"]
 
     def test_it_has_every_kind_and_no_type_that_is_missing(self) -> None:
         lines = [line.split() for line in FILE.read_text().splitlines() if not line.startswith("#")]

@@ -289,6 +289,54 @@ class TestNotes:
         notes = kschedfw_command("simulate", cluster_dir, "--json", *options).json["notes"]
         assert [each for each in notes if "feature gate" in each] == told
 
+    def test_groups_with_fields_whose_gates_are_not_here(
+        self, kschedfw_command: Command, cluster_dir: Path
+    ) -> None:
+        spec = {
+            "schedulingPolicy": {"basic": {}},
+            "parentCompositePodGroupName": "tree",
+            "resourceClaims": [{"name": "gpus", "resourceClaimName": "gpus"}],
+            "workloadRef": {"workloadName": "w", "templateName": "t"},
+            "disruptionMode": {"all": {}},
+        }
+        group = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup", "metadata": {"name": "g"}}
+        (cluster_dir / "more.yaml").write_text(json.dumps({**group, "spec": spec}))
+        options = ["--kube-version", "1.37", "--feature-gates", "GenericWorkload=true"]
+        notes = kschedfw_command("simulate", cluster_dir, "--json", *options).json["notes"]
+        assert [each for each in notes if "feature gate" in each] == [
+            "the parent group is without effect, since the feature gate CompositePodGroup is off: 1 PodGroup",
+            (
+                "the list of resource claims is without effect, since the feature gate DRAWorkloadResourceClaims is "
+                "off: 1 PodGroup"
+            ),
+        ]
+
+    @pytest.mark.parametrize(
+        ("version", "told"),
+        [
+            ("1.36", []),
+            (
+                "1.37",
+                [
+                    (
+                        "Kubernetes v1.37 no longer serves scheduling.k8s.io/v1alpha2, which is read all the same: "
+                        "2 PodGroups"
+                    )
+                ],
+            ),
+        ],
+    )
+    def test_objects_that_the_version_no_longer_serves(
+        self, kschedfw_command: Command, cluster_dir: Path, version: str, told: list[str]
+    ) -> None:
+        kind = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
+        groups = [
+            {**kind, "metadata": {"name": name}, "spec": {"schedulingPolicy": {"basic": {}}}} for name in "gh"
+        ]
+        (cluster_dir / "more.yaml").write_text("\n---\n".join(map(json.dumps, groups)))
+        notes = kschedfw_command("simulate", cluster_dir, "--json", "--kube-version", version).json["notes"]
+        assert [each for each in notes if "serves" in each] == told
+
     def test_what_only_plugins_can_have_a_use_for(self, kschedfw_command: Command, cluster_dir: Path) -> None:
         (cluster_dir / "more.yaml").write_text("{apiVersion: x.io/v1, kind: Gang, metadata: {name: x}}")
         notes = kschedfw_command("simulate", cluster_dir, "--json").json["notes"]

@@ -26,12 +26,12 @@ from kschedfw.cli import (
     complain,
     counted,
     failure_summary,
-    gate_notes,
     read_input,
     reading_bar,
     tell,
     tell_failures,
     tell_notes,
+    version_notes,
 )
 from kschedfw.cluster import missing_objects
 from kschedfw.simulator import Failures
@@ -93,7 +93,7 @@ def asked_about(
     if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
         tell_notes(loaded)
         raise UsageError(f"nothing to ask about: {NO_OBJECTS}")
-    notes = [*loaded.notes, *gate_notes(loaded.cluster, configuration.gates)]
+    notes = [*loaded.notes, *version_notes(loaded, configuration.gates)]
     background = Background(notes, missing_objects(loaded.cluster), reports_of(loaded))
     if not loaded.cluster.list(Node):
         # On standard error, which doesn't wrap the command in this text.

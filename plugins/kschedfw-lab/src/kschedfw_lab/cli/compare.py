@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from kschedfw.cli import (
     ClusterArgument,
     ExitCode,
     FormatOption,
+    Input,
     Live,
     NoProgressOption,
     ParallelismOption,
@@ -39,10 +41,12 @@ from kschedfw.cli import (
     refusal_notes,
     tell,
     tell_failures,
+    version_notes,
     with_input_options,
 )
 from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.config import DEFAULT, VERSIONS, WHAT_THERE_IS
+from kschedfw.scheduler.setup import Setup
 from kschedfw.simulator import Failures
 from kschedfw_lab.cli.compare_options import (
     check_pods,
@@ -172,7 +176,7 @@ def compare(
             parallelism=parallelism,
             clock=time.perf_counter,
             progress=progress,
-            notes=(*loaded.notes, *refusal_notes(loaded.refused)),
+            notes=(*loaded.notes, *_version_notes(loaded, candidates), *refusal_notes(loaded.refused)),
             refused=loaded.refused,
             remake=remake,
             causes=as_json,
@@ -202,3 +206,13 @@ def compare(
         raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
     if failed:
         raise typer.Exit(ExitCode.CONDITION_HOLDS)
+
+
+def _version_notes(loaded: Input, candidates: Sequence[Setup]) -> Iterator[str]:
+    """Yield notes on what a version no longer serves, or leaves without effect; with the labels unless all do."""
+    labels: dict[str, list[str]] = {}
+    for candidate in candidates:
+        for note in version_notes(loaded, candidate.feature_gates):
+            labels.setdefault(note, []).append(candidate.label)
+    for note, its in labels.items():
+        yield note if len(its) == len(candidates) else f"{', '.join(its)}: {note}"
