@@ -216,7 +216,7 @@ class SearchHooks:
         None, with an ERROR, if a plugin fails (kube-scheduler v1.37's RunRawScorePlugins).
         """
         try:
-            raw = self.node_by_node.raw_scores(state, pod, self._of_table([node_info]))
+            raw = self._node_by_node.raw_scores(state, pod, self._of_table([node_info]))
         except ScoreError as error:
             return None, error.status
         return {name: int(scores[0]) for name, scores in raw.items()}, _SUCCESS
@@ -226,7 +226,7 @@ class SearchHooks:
     ) -> tuple[Totals | None, Status]:
         """Return the totals of n nodes from their raw scores by plugin, each of shape (n,); None if a plugin fails."""
         try:
-            scores = self.node_by_node.normalized_scores(state, pod, self._of_table(nodes), raw)
+            scores = self._node_by_node.normalized_scores(state, pod, self._of_table(nodes), raw)
         except ScoreError as error:
             return None, error.status
         return Totals(scores.totals), _SUCCESS
