@@ -46,7 +46,6 @@ from kschedfw.cli import (
 )
 from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.config import DEFAULT, VERSIONS, WHAT_THERE_IS
-from kschedfw.scheduler.setup import Setup
 from kschedfw.simulator import Failures
 from kschedfw_lab.cli.compare_options import (
     check_pods,
@@ -54,6 +53,7 @@ from kschedfw_lab.cli.compare_options import (
     conditions_of,
 )
 from kschedfw_lab.cli.compare_output import page_writer, print_comparison
+from kschedfw_lab.compare import Setup
 from kschedfw_lab.compare import compare as compare_candidates
 from kschedfw_lab.compare import failures as failed_conditions
 from kschedfw_lab.results.keeping import KeepOption, kept
