@@ -24,8 +24,6 @@ from kschedfw.scheduler.select import (
     HostSelector,
     ReservoirSelector,
     RoundRobinSelector,
-    Selection,
-    select_host,
 )
 from kschedfw.scheduler.setup import Setup, UnknownProfileError, objects_of, profiles_of
 from kschedfw.scheduler.still_fits import StillFits
@@ -58,7 +56,6 @@ __all__ = [
     "ScheduleResult",
     "Scheduler",
     "SchedulingError",
-    "Selection",
     "Setup",
     "StandstillError",
     "StillFits",
@@ -70,5 +67,4 @@ __all__ = [
     "num_feasible_nodes_to_find",
     "objects_of",
     "profiles_of",
-    "select_host",
 ]

@@ -33,7 +33,7 @@ from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.versions.v1_37 import BATCH_RESCORING
-from kschedfw.scheduler.select import HostSelector, Selection
+from kschedfw.scheduler.select import HostSelector
 
 MAX_BATCH_AGE: Final = 0.5
 """The seconds for which a search is reused. Its totals become stale, since changes aren't applied to them (as in
@@ -60,15 +60,20 @@ class Hint:
 
 @frozen(eq=False)
 class Scored:
-    """The n feasible nodes of a search with their totals, and the one that was chosen.
+    """The n feasible nodes of a search with their totals, and the number of the chosen one among the best.
 
     `raw` has their scores by plugin, before they were normalised, each of shape (n,), if the batch keeps them.
     """
 
     nodes: NodeSelection
     totals: Totals
-    chosen: Selection
+    chosen: int
     raw: Mapping[str, IntArray] | None = None
+
+    @property
+    def index(self) -> int:
+        """The index of the chosen node."""
+        return int(self.totals.best[self.chosen])
 
 
 class _KeptSearch:
@@ -85,7 +90,7 @@ class _KeptSearch:
         self._infos: Sequence[NodeInfo] = scored.nodes.table.node_infos
         self._totals: IntArray = scored.totals.values.copy()
         self._raw = dict(scored.raw or {})
-        self._take(scored.chosen.index)
+        self._take(scored.index)
 
     def _take(self, index: int) -> None:
         self._totals[index] = _TAKEN
@@ -95,7 +100,8 @@ class _KeptSearch:
     def take_best(self, selector: HostSelector) -> str:
         """Return the name of the best remaining node, and mark it as taken."""
         self._hold()
-        index = selector.select(Totals(self._totals), self._nodes).index
+        totals = Totals(self._totals)
+        index = int(totals.best[selector.select(totals, self._nodes)])
         self._take(index)
         return self._nodes[index].name
 

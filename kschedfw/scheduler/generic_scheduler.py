@@ -199,7 +199,8 @@ class GenericScheduler:
             host = feasible[0].name
         else:
             scored = self._scored(framework, state, pod, feasible)
-            host = scored.chosen.node_of(feasible).node.metadata.name
+            row = scored.totals.best_rows(feasible)[scored.chosen]
+            host = feasible.table.node_infos[row].node.metadata.name
         if self._batch is not None:
             self._batch.end(pod, host, found.count, scored)
         return ScheduleResult(host, found.processed, found.count)
@@ -241,7 +242,7 @@ class GenericScheduler:
         Raises:
             SchedulingError: a plugin failed.
         """
-        return self._scored(framework, state, pod, feasible).chosen.index
+        return self._scored(framework, state, pod, feasible).index
 
     def _scored(self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection) -> Scored:
         raw = None
@@ -257,7 +258,7 @@ class GenericScheduler:
 
     def select(self, totals: Totals, feasible: NodeSelection) -> int:
         """Return the position of a node with the highest total, as the selector picks one."""
-        return self._selector.select(totals, feasible).index
+        return int(totals.best[self._selector.select(totals, feasible)])
 
     def find_nodes_that_fit_pod(
         self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None = None

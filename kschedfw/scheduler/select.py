@@ -4,72 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
 from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.framework.runtime.engine.turns import Search
 
-Rows: TypeAlias = Sequence[int] | IntArray
-
-
-class Selection:
-    """The chosen node among those with the highest total, by its index."""
-
-    __slots__ = ("_index", "_totals")
-
-    def __init__(self, index: int, totals: Totals) -> None:
-        self._index = index
-        self._totals = totals
-
-    @property
-    def index(self) -> int:
-        """The index of the node."""
-        return self._index
-
-    @property
-    def tied(self) -> IntArray:
-        """The indices of all nodes with the highest total, ascending, int64 of shape (t,); valid until the next pod,
-        as totals are.
-        """
-        return self._totals.best
-
-    def node_of(self, nodes: NodeSelection) -> NodeInfo:
-        """Return the chosen one of these nodes, whose totals they are."""
-        return nodes[self.index]
-
-
-class _OneOfBest(Selection):
-    """The node with this number, from 0, among those with the highest total. Its index is seldom asked for."""
-
-    __slots__ = ()
-
-    @property
-    def index(self) -> int:
-        return self._totals.index_of_best(self._index)
-
-    def node_of(self, nodes: NodeSelection) -> NodeInfo:
-        return nodes.table.node_infos[self._totals.best_row(self._index, nodes)]
-
-
-def select_host(totals: Totals, random: Random) -> Selection:
-    """Pick one of the nodes with the highest total, each with equal probability, by reservoir selection.
-
-    The k-th of the best nodes, in their order, replaces the pick with probability 1/k. The probability that
-    none of the next m nodes replaces the pick is k/(k + m). So the place of the next replacement is drawn at
-    once (Vitter, "Random sampling with a reservoir", 1985), which takes ln n draws, not n. A single best node
-    takes none.
-    """
-    return _OneOfBest(pick_of(totals.number_of_best, random), totals)
-
 
 def pick_of(count: int, random: Random) -> int:
-    """Return the index of `select_host`'s pick among this many best nodes."""
+    """Pick one of this many equally good nodes, each with equal probability, by reservoir selection. Return its number.
+
+    The k-th of them, in their order, replaces the pick with probability 1/k. The probability that none of the next m
+    nodes replaces the pick is k/(k + m). So the place of the next replacement is drawn at once (Vitter, "Random
+    sampling with a reservoir", 1985), which takes ln n draws, not n. A single node takes none.
+    """
     # `engine._turns.pick` is the compiled form, and must draw the same numbers.
     draw, pick = random.random, 0
     while count > 1:
@@ -84,23 +36,23 @@ def pick_of(count: int, random: Random) -> int:
 class HostSelector(Protocol):
     """A rule that picks one of the best nodes."""
 
-    def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
-        """Pick one of the nodes with the highest total. `totals` are those of `nodes`, shape (k,), k > 1.
+    def select(self, totals: Totals, nodes: NodeSelection) -> int:
+        """Return the position in `totals.best` of the node to take. `totals` are those of `nodes`, shape (k,), k > 1.
 
-        Both are in visiting order. `nodes[index].name` is a node's name; `nodes.names` are all of them, which
-        takes a while in large clusters.
+        Both are in visiting order. `nodes[index].name` is the name of the node with an index of `totals.best`;
+        `nodes.names` are all of them, which takes a while in large clusters.
         """
         ...
 
 
 class ReservoirSelector:
-    """A random pick, as by `select_host`."""
+    """A random pick, by reservoir selection (kube-scheduler `selectHost`)."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
 
-    def select(self, totals: Totals, nodes: NodeSelection) -> Selection:  # noqa: ARG002  # see HostSelector
-        return _OneOfBest(pick_of(totals.number_of_best, self._random), totals)
+    def select(self, totals: Totals, nodes: NodeSelection) -> int:  # noqa: ARG002  # see HostSelector
+        return pick_of(totals.number_of_best, self._random)
 
 
 class RoundRobinSelector:
@@ -112,10 +64,10 @@ class RoundRobinSelector:
     def __init__(self) -> None:
         self._turn = 0
 
-    def select(self, totals: Totals, nodes: NodeSelection) -> Selection:  # noqa: ARG002  # see HostSelector
+    def select(self, totals: Totals, nodes: NodeSelection) -> int:  # noqa: ARG002  # see HostSelector
         nth = self._turn % totals.number_of_best
         self._turn += 1
-        return _OneOfBest(nth, totals)
+        return nth
 
 
 class FirstByNameSelector:
@@ -125,14 +77,9 @@ class FirstByNameSelector:
         self._names: tuple[str, ...] = ()
         self._ranks: IntArray = np.zeros(0, dtype=np.int64)
 
-    def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
-        return _OneOfBest(self._first(totals.best_rows(nodes), nodes.table), totals)
-
-    def _first(self, rows: Rows, table: NodeTable) -> int:
-        """Return the position of the row whose name comes first."""
-        if len(rows) == 1:
-            return 0
-        return int(self.ranks(table).take(rows).argmin())
+    def select(self, totals: Totals, nodes: NodeSelection) -> int:
+        rows = totals.best_rows(nodes)
+        return 0 if len(rows) == 1 else int(self.ranks(nodes.table).take(rows).argmin())
 
     def ranks(self, table: NodeTable) -> IntArray:
         """Return the position of each row in the order of names, shape (n,). Not to be changed."""

@@ -23,7 +23,7 @@ from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.metrics import BatchAttempt, BatchFlush
-from kschedfw.scheduler import Scheduler, Selection, profiles_of
+from kschedfw.scheduler import Scheduler, profiles_of
 from kschedfw.testing import FakeClock
 from tests.config.documents import document, loaded
 
@@ -36,11 +36,11 @@ class Recorded:
 
     wanted: tuple[str, ...] = ()
 
-    def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
-        best = {nodes[index].name: index for index in totals.best.tolist()}
-        index = next((best[name] for name in self.wanted if name in best), None)
-        assert index is not None, f"none of {self.wanted} is among the best nodes, {sorted(best)}"
-        return Selection(index, totals)
+    def select(self, totals: Totals, nodes: NodeSelection) -> int:
+        best = {nodes[index].name: nth for nth, index in enumerate(totals.best.tolist())}
+        chosen = next((best[name] for name in self.wanted if name in best), None)
+        assert chosen is not None, f"none of {self.wanted} is among the best nodes, {sorted(best)}"
+        return chosen
 
 
 class Told(NoMetrics):

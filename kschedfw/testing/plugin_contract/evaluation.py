@@ -92,7 +92,7 @@ def _answers(framework: Framework, pod: Pod, rows: Sequence[int]) -> Mapping[str
     answers["totals"] = _text(status)
     if totals is not None:
         answers["totals"] = totals.values.tolist()
-        answers["best"] = [totals.index_of_best(nth) for nth in range(totals.number_of_best)]
+        answers["best"] = list(totals.best_rows(found.feasible))
     scores, status = framework.run_score_plugins(state, pod, found.feasible)
     answers["scores"] = _text(status)
     if scores is not None:

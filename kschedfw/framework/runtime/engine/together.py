@@ -35,7 +35,7 @@ from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes
 from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
 from kschedfw.framework.runtime.engine.status_codes import PASS
 from kschedfw.framework.runtime.engine.steps import Refusals, Step, small_codes
-from kschedfw.framework.runtime.engine.totals import RowTotals, Totals
+from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.framework.status import Status
 
 _NOBODY: Final[Mapping[int, Status]] = {}
@@ -361,7 +361,7 @@ class Together:
             best = kept.best
         else:
             best = self._best[: compiled.best_of(totals, run.start, run.looked_at, self._best)]
-        return RowTotals(totals, nodes, best)
+        return Totals(lambda: totals.take(nodes.rows).astype(np.int64), best)
 
     def _totals_at(self, run: _Run, pod: Pod, nodes: NodeSelection) -> Totals | None:
         """Return the totals of any nodes that have passed; None if one hasn't."""

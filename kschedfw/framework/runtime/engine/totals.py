@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -42,18 +42,28 @@ class NodeScores:
 
 
 class Totals:
-    """The total scores of k nodes, in their order."""
+    """The total scores of k nodes, in their order; those by a plan are valid until the next pod is filtered.
 
-    __slots__ = ("_best", "_values")
+    `values` are int64 of shape (k,), or a function that makes them when they are first read. `best_rows` are the rows
+    of the nodes with the highest total, ascending in visiting order, where they are known without the values.
+    """
 
-    def __init__(self, values: IntArray) -> None:
-        """Make the totals of these values, int64 of shape (k,)."""
+    __slots__ = ("_best", "_best_rows", "_values")
+
+    def __init__(
+        self,
+        values: IntArray | Callable[[], IntArray],
+        best_rows: Sequence[int] | IntArray | None = None,
+    ) -> None:
         self._values = values
+        self._best_rows = best_rows
         self._best: IntArray | None = None
 
     @property
     def values(self) -> IntArray:
         """The totals, shape (k,), int64. Not to be changed."""
+        if callable(self._values):
+            self._values = self._values()
         return self._values
 
     @property
@@ -65,46 +75,11 @@ class Totals:
 
     @property
     def number_of_best(self) -> int:
-        return len(self.best)
-
-    def index_of_best(self, nth: int) -> int:
-        """Return `best[nth]`."""
-        return int(self.best[nth])
-
-    def best_row(self, nth: int, nodes: NodeSelection) -> int:
-        """Return the row of `best[nth]` of these nodes, whose totals they are."""
-        return int(nodes.rows[self.index_of_best(nth)])
+        return len(self.best if self._best_rows is None else self._best_rows)
 
     def best_rows(self, nodes: NodeSelection) -> Sequence[int] | IntArray:
-        """Return the rows of the best of these nodes, whose totals they are."""
-        return nodes.rows.take(self.best)
-
-
-class RowTotals(Totals):
-    """The totals of feasible nodes, found by row. Valid until the next pod is filtered."""
-
-    __slots__ = ("_by_row", "_nodes", "_rows")
-
-    def __init__(self, by_row: FloatArray, nodes: NodeSelection, best_rows: Sequence[int] | IntArray) -> None:
-        """Make the totals of the nodes from those of all rows, shape (n,); `best_rows` are in visiting order."""
-        self._by_row = by_row
-        self._nodes = nodes
-        self._rows = best_rows
-        self._best = None
-
-    @property
-    def values(self) -> IntArray:
-        return self._by_row.take(self._nodes.rows).astype(np.int64)
-
-    @property
-    def number_of_best(self) -> int:
-        return len(self._rows)
-
-    def best_row(self, nth: int, nodes: NodeSelection) -> int:  # noqa: ARG002  # the same nodes
-        return int(self._rows[nth])
-
-    def best_rows(self, nodes: NodeSelection) -> Sequence[int] | IntArray:  # noqa: ARG002  # the same nodes
-        return self._rows
+        """Return the rows of the best of these nodes, whose totals they are, in the order of `best`."""
+        return nodes.rows.take(self.best) if self._best_rows is None else self._best_rows
 
 
 class BestRows:

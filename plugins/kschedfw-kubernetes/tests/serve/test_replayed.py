@@ -29,7 +29,6 @@ from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.scheduler import Scheduler
-from kschedfw.scheduler.select import Selection
 
 pytestmark = pytest.mark.slow
 
@@ -68,11 +67,11 @@ class Replay:
         self._wanted = ""
         self.ties = 0
 
-    def select(self, totals: Totals, nodes: NodeSelection) -> Selection:
-        best = {nodes[index].name: index for index in totals.best.tolist()}
+    def select(self, totals: Totals, nodes: NodeSelection) -> int:
+        best = {nodes[index].name: nth for nth, index in enumerate(totals.best.tolist())}
         assert self._wanted in best, f"{self._wanted} isn't among the {len(best)} best"
         self.ties += len(best) > 1
-        return Selection(best[self._wanted], totals)
+        return best[self._wanted]
 
     def check(self, decision: Decision) -> None:
         self._wanted, pod = decision.node, self._pods[decision.pod]

@@ -232,5 +232,4 @@ def decision(framework: Framework, pod: Pod, start: int, wanted: int) -> list[ob
         assert totals is not None
         best = list(totals.best_rows(found.feasible))
         told += [state.skip_score_plugins, totals.values.tolist(), best, totals.number_of_best]
-        told += [totals.best_row(nth, found.feasible) for nth in range(len(best))]
     return told
