@@ -11,7 +11,7 @@ from pathlib import Path
 INDEX = Path(__file__).parent / "index.md"
 OUTPUT = Path(__file__).parent / "llms.txt"
 
-_ROW = re.compile(r"^\| \[(?P<title>[^]]+)\]\((?P<page>[\w-]+)\.md\) \| (?P<text>.+?) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| (?P<text>.+?) \| \[(?P<title>[^]]+)\]\((?P<page>[\w-]+)\.md\) \|$", re.MULTILINE)
 
 PAGE = """\
 # kschedfw
@@ -33,7 +33,7 @@ def written() -> str:
     """The content of the file."""
     index = INDEX.read_text(encoding="utf-8")
     rows = _ROW.finditer(index[index.index("## All pages") :])
-    pages = [f"- [{row['title']}](_sources/{row['page']}.md.txt): {row['text']}" for row in rows]
+    pages = [f"- [{row['title']}](_sources/{row['page']}.md.txt): to {row['text']}" for row in rows]
     return PAGE.format(pages="\n".join(pages))
 
 

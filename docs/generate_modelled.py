@@ -111,7 +111,7 @@ were off. [Feature gates](feature-gates.md) has their stages by version.
 
 ## In-tree plugins
 
-All of v1.36. Each is described [in its own section](plugins.md), and its arguments [in a table](arguments.md).
+All of v1.36. [In-tree plugins](plugins.md) describes each, and its arguments.
 
 {plugins}
 

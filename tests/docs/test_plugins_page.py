@@ -56,10 +56,15 @@ def test_every_plugin_has_a_row_with_its_extension_points(rows: dict[str, list[s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_argument_is_described(page: str, name: str) -> None:
+def test_every_argument_is_described_with_its_default(page: str, name: str) -> None:
     section = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     assert section is not None
-    described = re.findall(r"^\| `(\w+)` \|", section[1], re.MULTILINE)
+    described = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", section[1], re.MULTILINE))
     args_type = REGISTRY.load(name).args_type
     fields = attrs.fields(args_type) if args_type is not None and attrs.has(args_type) else ()
-    assert described == [json_name(field) for field in fields]
+    assert list(described) == [json_name(field) for field in fields]
+    scalars = {json_name(field): field.default for field in fields if isinstance(field.default, int | str)}
+    assert {each: described[each].strip("`") for each in scalars} == {
+        each: str(default).lower() if isinstance(default, bool) else str(default)
+        for each, default in scalars.items()
+    }
