@@ -115,8 +115,11 @@ def _of_unbound_claim(claim: PersistentVolumeClaim, cluster: Cluster) -> ClaimPr
     pending = partial(Finding.of, claim=claim.key)
     name = class_of_claim(claim)
     if not name:
+        # An empty name asks for no class; without a name, the default class would be the claim's.
+        no_default = ", and none is the default" if claim.spec.storage_class_name is None else ""
         text = (
-            "claim {claim} is pending: it has no StorageClass, so it waits for a PersistentVolume that fits"
+            f"claim {{claim}} is pending: it has no StorageClass{no_default}, so it waits for a PersistentVolume "
+            "that fits"
         )
         return ClaimProblem(pending("claim-without-class", text))
     storage_class = cluster.get(StorageClass, name)

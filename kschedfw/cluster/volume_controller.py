@@ -63,7 +63,8 @@ class VolumeController:
 
     An API server gives the objects that it stores a creation timestamp. A claim that has one, and neither a
     volume nor a consumer to wait for, was left pending by its real provisioner: with `provision_observed=False`
-    it stays so.
+    it stays so. Neither is a volume released then that is Bound at the start to a claim that isn't there: its claim
+    wasn't exported.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class VolumeController:
         """The volumes whose claimRef is a claim, by the claim's key."""
         self._waiting: dict[str, None] = {}
         """Claims that wait for any volume that fits."""
+        self._unseen = frozenset() if provision_observed else _claims_not_exported(cluster)
         self.close = cluster.watch(self._handle)
         self._on_demand = on_demand
         if not on_demand:
@@ -145,6 +147,8 @@ class VolumeController:
                 self._due.update(dict.fromkeys((PersistentVolumeClaim, key) for key in self._waiting))
             return
         claim = self._cluster.get(PersistentVolumeClaim, claim_key)
+        if claim is None and claim_key in self._unseen and volume.status.phase == "Bound":
+            return
         if claim is None or claim.uid != reference.uid:
             if is_provisioned(volume):
                 self._cluster.delete(volume)
@@ -297,6 +301,13 @@ class VolumeController:
                 claim = self._cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{claim_name(pod, volume)}")
                 if claim is not None and is_claim_of(pod, claim):
                     self._cluster.delete(claim)
+
+
+def _claims_not_exported(cluster: InMemoryCluster) -> frozenset[str]:
+    """Return the claims that Bound volumes name and that aren't in the cluster."""
+    bound = (each for each in cluster.list(PersistentVolume) if each.status.phase == "Bound")
+    keys = (key for each in bound if (key := _claim_key(each)) is not None)
+    return frozenset(key for key in keys if cluster.get(PersistentVolumeClaim, key) is None)
 
 
 def _claim_key(volume: PersistentVolume) -> str | None:

@@ -91,7 +91,10 @@ class TestProblemsOfClaims:
             ),
             (
                 "plain",
-                "claim default/plain is pending: it has no StorageClass, so it waits for a PersistentVolume that fits",
+                (
+                    "claim default/plain is pending: it has no StorageClass, and none is the default, so it waits for "
+                    "a PersistentVolume that fits"
+                ),
                 None,
             ),
             (

@@ -9,7 +9,7 @@ import pytest
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.meta import Named
-from kschedfw.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedfw.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim, VolumePhase
 from kschedfw.api.volume_matching import SELECTED_NODE, is_bound_to, is_fully_bound
 from kschedfw.cluster import InMemoryCluster, VolumeController
 from tests.plugins.storage import ZONE, claim, csi_node, storage_class, volume
@@ -188,6 +188,19 @@ class TestWhatAnApiServerHasStored:
         cluster = InMemoryCluster([make_node("n1").zone("1").build(), csi_node("n1"), MAKE, stored])
         VolumeController(cluster, provision_observed=False)
         assert is_bound(cluster)
+
+    @pytest.mark.parametrize("provision_observed", [True, False])
+    def test_a_volume_bound_to_a_claim_that_was_not_exported_stays_so_if_asked(
+        self, provision_observed: bool
+    ) -> None:
+        reference = ObjectReference("PersistentVolumeClaim", "default", "elsewhere", "uid")
+        given = volume(storage_class="now").build()
+        bound = attrs.evolve(
+            given, spec=attrs.evolve(given.spec, claim_ref=reference), status=VolumePhase("Bound")
+        )
+        cluster = InMemoryCluster([NOW, bound])
+        VolumeController(cluster, provision_observed=provision_observed)
+        assert the_volume(cluster).status.phase == ("Released" if provision_observed else "Bound")
 
 
 def stamped(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import attrs
 from typing_extensions import override
 
-from kschedfw import FrozenDict, Node, Pod, Transaction
+from kschedfw import FrozenDict, Node, Pod, Quantity, Transaction
 from kschedfw.api import (
     OwnerReference,
     PodSpec,
@@ -141,6 +141,8 @@ def _as_parameter(value: object) -> object:
             return {"key": value.key, "value": value.value, "effect": value.effect.value}
         case Requirement():
             return {"key": value.key, "operator": value.operator.value, "values": list(value.values)}
+        case Quantity():
+            return str(value)
         case FrozenDict():
             return dict(value)
         case tuple():

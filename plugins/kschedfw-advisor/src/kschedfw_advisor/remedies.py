@@ -16,6 +16,7 @@ from kschedfw.explain import Explanation
 from kschedfw.what_if import Outcome, Placed, Schedule, Waiting
 from kschedfw_advisor.candidates import Changes, candidates, size
 from kschedfw_advisor.changes import Change, Effort
+from kschedfw_advisor.claim_candidates import claim_candidates
 from kschedfw_advisor.cluster_changes import AddNodes, DeletePod
 from kschedfw_advisor.counting import smallest_count
 from kschedfw_advisor.edits import Edit
@@ -137,7 +138,13 @@ def _search(
             explanation = trial.explain(pod)
         found = [
             (*first, *changes)
-            for changes in candidates(pod, explanation, what_if.cluster, trial.pods_on, additions, targets)
+            for changes in sorted(
+                (
+                    *candidates(pod, explanation, what_if.cluster, trial.pods_on, additions, targets),
+                    *claim_candidates((pod, *others), what_if.cluster),
+                ),
+                key=size,
+            )
             if not any(isinstance(each, DeletePod) and each.pod.key in wanted for each in changes)
             and readmission.keeps(pod, _with_all(pod, changes))
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import attrs
@@ -23,11 +23,12 @@ from kschedfw.api import (
 )
 from kschedfw.cluster import Cluster
 
-_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+"""The provisioner of StorageClasses whose volumes are made by hand."""
 
 
 @attrs.frozen
-class _Lack:
+class Lack:
     """A property that a volume lacks for a claim, as a code and as text."""
 
     code: str
@@ -43,7 +44,7 @@ def near_claims(pod: Pod, cluster: Cluster) -> Iterator[Finding]:
         if claim is None or claim.spec.volume_name:
             continue
         storage_class = cluster.get(StorageClass, class_of_claim(claim))
-        if storage_class is None or storage_class.provisioner == _NO_PROVISIONER:
+        if storage_class is None or storage_class.provisioner == NO_PROVISIONER:
             yield from _closest_volume(claim, cluster)
         else:
             yield from _zones(claim, storage_class)
@@ -59,12 +60,8 @@ def _closest_volume(claim: PersistentVolumeClaim, cluster: Cluster) -> Iterator[
             yield Finding.of("no-volume", text, claim=claim.key)
         return
     nodes = tuple(cluster.list(Node))
-    lacks = {volume.name: _lacks(volume, claim, nodes) for volume in volumes}
-    # Of those that lack equally much, the larger one: a volume of another class or size is further away by both.
-    closest = min(
-        volumes, key=lambda each: (len(lacks[each.name]), -storage_capacity(each).value(), each.name)
-    )
-    found = lacks[closest.name]
+    (closest, *_) = by_lacks(claim, volumes, nodes)
+    found = lacks(closest, claim, nodes)
     if found:
         yield Finding.of(
             "closest-volume",
@@ -76,23 +73,35 @@ def _closest_volume(claim: PersistentVolumeClaim, cluster: Cluster) -> Iterator[
         )
 
 
-def _lacks(
-    volume: PersistentVolume, claim: PersistentVolumeClaim, nodes: Sequence[Node]
-) -> tuple[_Lack, ...]:
+def by_lacks(
+    claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], nodes: Sequence[Node]
+) -> Sequence[PersistentVolume]:
+    """Return the volumes, those first that lack the least for the claim.
+
+    Of those that lack equally much, the larger one: a volume of another class or size is further away by both.
+    """
+    return sorted(
+        volumes,
+        key=lambda each: (len(lacks(each, claim, nodes)), -storage_capacity(each).value(), each.name),
+    )
+
+
+def lacks(volume: PersistentVolume, claim: PersistentVolumeClaim, nodes: Sequence[Node]) -> tuple[Lack, ...]:
+    """Return what the volume lacks for the claim to get it."""
     return tuple(_all_lacks(volume, claim, nodes))
 
 
 def _all_lacks(
     volume: PersistentVolume, claim: PersistentVolumeClaim, nodes: Sequence[Node]
-) -> Iterator[_Lack]:
+) -> Iterator[Lack]:
     own, spec = is_bound_to(volume, claim), volume.spec
     has, wanted = storage_capacity(volume), requested_storage(claim)
     if has < wanted:
-        yield _Lack("size", f"it has {has}, {wanted} are asked for")
+        yield Lack("size", f"it has {has}, {wanted} are asked for")
     if spec.volume_mode != claim.spec.volume_mode:
-        yield _Lack("mode", f"its volumeMode is {spec.volume_mode}, not {claim.spec.volume_mode}")
+        yield Lack("mode", f"its volumeMode is {spec.volume_mode}, not {claim.spec.volume_mode}")
     if volume.metadata.deletion_timestamp is not None:
-        yield _Lack("deleted", "it is being deleted")
+        yield Lack("deleted", "it is being deleted")
     required = None if spec.node_affinity is None else spec.node_affinity.required
     if required is not None and not any(required.matches(node.labels, node.name) for node in nodes):
         keys = ", ".join(
@@ -100,23 +109,23 @@ def _all_lacks(
             for term in required.node_selector_terms
             for each in term.match_expressions
         )
-        yield _Lack("node", f"no node has {keys}, which it requires")
+        yield Lack("node", f"no node has {keys}, which it requires")
     if own:
         return
     other = spec.claim_ref
     if volume.status.phase == "Released":
         former = "" if other is None else f", still bound to {other.namespace}/{other.name}"
-        yield _Lack("released", f"it is Released{former}: its claimRef has to be removed")
+        yield Lack("released", f"it is Released{former}: its claimRef has to be removed")
     elif other is not None:
-        yield _Lack("bound", f"it is bound to {other.namespace}/{other.name}")
+        yield Lack("bound", f"it is bound to {other.namespace}/{other.name}")
     has_class, wanted_class = class_of_volume(volume), class_of_claim(claim)
     if has_class != wanted_class:
-        yield _Lack("class", f"its class is {has_class or 'none'}, not {wanted_class or 'none'}")
+        yield Lack("class", f"its class is {has_class or 'none'}, not {wanted_class or 'none'}")
     missing = [mode for mode in claim.spec.access_modes if mode not in spec.access_modes]
     if missing:
-        yield _Lack("access-mode", f"it isn't {', '.join(missing)}, only {', '.join(spec.access_modes)}")
+        yield Lack("access-mode", f"it isn't {', '.join(missing)}, only {', '.join(spec.access_modes)}")
     if claim.spec.selector is not None and not claim.spec.selector.compile().matches(volume.labels):
-        yield _Lack("selector", "its labels don't match the claim's selector")
+        yield Lack("selector", "its labels don't match the claim's selector")
 
 
 def _zones(claim: PersistentVolumeClaim, storage_class: StorageClass) -> Iterator[Finding]:
@@ -135,30 +144,38 @@ def _zones(claim: PersistentVolumeClaim, storage_class: StorageClass) -> Iterato
         )
 
 
+@attrs.frozen
+class Capacity:
+    """The largest volume that a driver can make for a StorageClass, and the CSIStorageCapacity that says so."""
+
+    size: Quantity
+    name: str
+
+
+def capacity_of(storage_class: StorageClass, cluster: Cluster) -> Capacity | None:
+    """Return the largest capacity that the class's driver tells of; None if it tells of none."""
+    sizes = (
+        Capacity(size, each.name)
+        for each in cluster.list(CSIStorageCapacity)
+        if each.storage_class_name == storage_class.name
+        and (size := each.maximum_volume_size or each.capacity) is not None
+    )
+    return max(sizes, key=lambda each: (each.size, each.name), default=None)
+
+
 def _largest_capacity(
     claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: Cluster
 ) -> Iterator[Finding]:
     """Yield the largest capacity that the class's driver tells of, if the claim is larger."""
-    capacities = [
-        each for each in cluster.list(CSIStorageCapacity) if each.storage_class_name == storage_class.name
-    ]
-    wanted = requested_storage(claim)
-    largest: tuple[Quantity, str] | None = max(
-        (
-            (size, each.name)
-            for each in capacities
-            if (size := each.maximum_volume_size or each.capacity) is not None
-        ),
-        default=None,
-    )
-    if largest is not None and largest[0] < wanted:
+    largest, wanted = capacity_of(storage_class, cluster), requested_storage(claim)
+    if largest is not None and largest.size < wanted:
         yield Finding.of(
             "largest-capacity",
             "the largest volume that StorageClass {storageClass} can make is {largest} ({capacity}), and {wanted} are "
             "asked for",
             claim=claim.key,
             storageClass=storage_class.name,
-            capacity=largest[1],
-            largest=str(largest[0]),
+            capacity=largest.name,
+            largest=str(largest.size),
             wanted=str(wanted),
         )

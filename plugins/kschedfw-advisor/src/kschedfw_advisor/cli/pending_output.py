@@ -116,7 +116,7 @@ def _parts(answer: Pending, background: Background, top: int) -> Iterator[Render
     if evicted:
         yield f"{counted(len(evicted), 'pod')} would be preempted for them"
     kinds = _kinds_of(answer)
-    if len(kinds) > 1:
+    if kinds:
         yield from _overview(kinds)
     for number, kind, reasons in kinds:
         if kind.outcome is not KindOutcome.NOT_LOOKED_AT:

@@ -10,7 +10,17 @@ import attrs
 import msgspec
 
 from kschedfw import KschedfwError, Node, ObjectMeta, Pod, Transaction, WhatIf
-from kschedfw.api import Named, counted, object_from_manifest, parse_manifests, to_manifest
+from kschedfw.api import (
+    Named,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PriorityClass,
+    StorageClass,
+    counted,
+    object_from_manifest,
+    parse_manifests,
+    to_manifest,
+)
 from kschedfw.api.reading import DEEPEST, TOO_DEEP
 from kschedfw.cluster import belongs_to_its_node, freed, may_be_freed
 from kschedfw_advisor.edits import Edit, edited
@@ -28,7 +38,10 @@ Weight: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Text: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TEXT)]
 
 _NAMED = 3
-_EDITABLE: Final[Mapping[str, type[Pod | Node]]] = {"Pod": Pod, "Node": Node}
+_EDITABLE: Final[Mapping[str, type[Named]]] = {
+    kind.__name__: kind
+    for kind in (Pod, Node, PersistentVolumeClaim, PersistentVolume, StorageClass, PriorityClass)
+}
 """The kinds whose objects can be edited, as remedies do."""
 
 
