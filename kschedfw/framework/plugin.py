@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeAlias, cast, runtime_checkable
 
 import pluggy
 from typing_extensions import TypeVar
@@ -224,3 +224,15 @@ def is_pure(plugin: AnyPlugin, hook: str) -> bool:
 
 AnyPlugin: TypeAlias = Plugin[Any]
 """A plugin whatever its arguments are; with `object` in place of Any, no plugin with arguments would be one."""
+
+
+TRIAL_HOOKS: Final = ("reserve", "unreserve", "permit", "post_filter", "placement_feasible")
+"""The hooks that are called for each member while a group is tried, if `takes_members_alike` doesn't say otherwise."""
+
+
+def takes_members_alike(plugin: AnyPlugin, pod: Pod) -> bool:
+    """Tell whether the plugin promises `TakesMembersAlike` for this pod, and for its own hooks, not for its base's."""
+    hooks = (*TRIAL_HOOKS, "pre_filter", "pre_score")
+    return keeps_promise(plugin, "takes_members_alike", hooks) and cast(
+        "TakesMembersAlike", plugin
+    ).takes_members_alike(pod)

@@ -22,14 +22,13 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.results import PreFilterResult, not_left_over
 from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
-from kschedfw.framework.runtime.engine.turns import EqualPlaces, PlannedPod, in_turn
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler.batching import Batch, Batching, Scored
 from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders
 from kschedfw.scheduler.sampling import nodes_to_find
-from kschedfw.scheduler.select import HostSelector, ReservoirSelector, searches_of
+from kschedfw.scheduler.select import HostSelector, ReservoirSelector
 
 
 class SnapshotSource(Protocol):
@@ -77,10 +76,10 @@ class GenericScheduler:
         """
         self._cache = cache
         self._snapshot = snapshot
-        self._random = random
-        self._selector = ReservoirSelector(random) if selector is None else selector
+        self.random = random
+        self.selector = ReservoirSelector(random) if selector is None else selector
         self._percentage = percentage_of_nodes_to_score
-        self._exhaustive = exhaustive
+        self.is_exhaustive = exhaustive
         self.next_start_node_index = 0
         """Where in the order of nodes the next search begins, taken modulo the number of nodes."""
         self._scheduling = threading.Lock()
@@ -134,27 +133,6 @@ class GenericScheduler:
         finally:
             self._end()
 
-    def place_in_turn(
-        self,
-        framework: Framework,
-        runs: Sequence[tuple[PlannedPod, int]],
-        placements: Sequence[NodeSelection],
-    ) -> Sequence[Sequence[EqualPlaces]] | None:
-        """Return the places of so many pods of each kind on each of the placements, which don't see one another.
-
-        Each pod gets its place as by `schedule_within` with those before it in place. Return None, with nothing drawn,
-        where this can't be told without calling hooks.
-        """
-        if framework.handle.extenders or not framework.has_score_plugins or not all(map(len, placements)):
-            return None
-        wanted = [self._wanted(framework, len(nodes)) for nodes in placements]
-        if (searches := searches_of(self._selector, self._random, placements, wanted)) is None:
-            return None
-        found, self.next_start_node_index = in_turn(
-            runs, searches, self._random, self.next_start_node_index, moves=not self._exhaustive
-        )
-        return found
-
     def _begin(self, pod: Pod, observer: DecisionObserver | None) -> None:
         """Raise ConcurrentCycleError if another decision is under way; else block others until `_end`."""
         # Not an RLock: a plugin that schedules another pod in one of its hooks is refused, too.
@@ -181,11 +159,11 @@ class GenericScheduler:
     def remember(self) -> Callable[[], None]:
         """Return a function that undoes the draws and moves of the start from now on."""
         # The selector is copied, since it may count (`RoundRobinSelector`).
-        before = self._random.getstate(), self.next_start_node_index, copy(self._selector)
+        before = self.random.getstate(), self.next_start_node_index, copy(self.selector)
 
         def undo() -> None:
-            state, self.next_start_node_index, self._selector = before
-            self._random.setstate(state)
+            state, self.next_start_node_index, self.selector = before
+            self.random.setstate(state)
 
         return undo
 
@@ -254,11 +232,11 @@ class GenericScheduler:
             totals = self.prioritize_nodes(framework, state, pod, feasible)
         if self._observer is not None:
             self._observer.nodes_scored(feasible, totals)
-        return Scored(feasible, totals, self._selector.select(totals, feasible), raw)
+        return Scored(feasible, totals, self.selector.select(totals, feasible), raw)
 
     def select(self, totals: Totals, feasible: NodeSelection) -> int:
         """Return the position of a node with the highest total, as the selector picks one."""
-        return int(totals.best[self._selector.select(totals, feasible)])
+        return int(totals.best[self.selector.select(totals, feasible)])
 
     def find_nodes_that_fit_pod(
         self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None = None
@@ -292,12 +270,12 @@ class GenericScheduler:
             return FilterOutcome.of(none), diagnosis
         # Preemption has made room on the nominated node: most likely it passes, and no other node does.
         first = pod.status.nominated_node_name
-        hint = None if self._batch is None else self._batch.take_hint(state, pod, self._selector)
+        hint = None if self._batch is None else self._batch.take_hint(state, pod, self.selector)
         if hint is not None and not first:
             first = hint.node
             if self._observer is not None:
                 self._observer.node_hinted(hint)
-        if first and not self._exhaustive:
+        if first and not self.is_exhaustive:
             alone = self._try_alone(first, framework, state, pod, diagnosis, within)
             if alone is not None:
                 return alone, diagnosis
@@ -433,7 +411,7 @@ class GenericScheduler:
             processed = found.count + len(diagnosis.node_to_status)
             found = FilterOutcome.of(found.feasible, processed)
         # An error, too, moves the start on, so that it can't keep other nodes from being looked at.
-        if not self._exhaustive:
+        if not self.is_exhaustive:
             self.next_start_node_index = (self.next_start_node_index + processed) % len(nodes.table)
         if found.error is not None:
             raise SchedulingError(found.error)
@@ -443,11 +421,12 @@ class GenericScheduler:
         self, framework: Framework, state: CycleState, pod: Pod, nodes: NodeSelection
     ) -> FilterOutcome:
         """Filter the nodes in order until enough have passed or a plugin fails."""
-        wanted = self._wanted(framework, len(nodes))
+        wanted = self.nodes_to_find(framework, len(nodes))
         found = framework.filter_nodes(state, pod, nodes, wanted)
         if self._observer is not None:
             self._observer.nodes_filtered(nodes, wanted, found)
         return found
 
-    def _wanted(self, framework: Framework, nodes: int) -> int:
-        return nodes if self._exhaustive else nodes_to_find(framework, self._percentage, nodes)
+    def nodes_to_find(self, framework: Framework, nodes: int) -> int:
+        """Return the number of feasible nodes that ends a search of so many nodes."""
+        return nodes if self.is_exhaustive else nodes_to_find(framework, self._percentage, nodes)

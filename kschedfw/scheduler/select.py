@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
@@ -12,7 +11,6 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.runtime.engine.totals import Totals
-from kschedfw.framework.runtime.engine.turns import Search
 
 
 def pick_of(count: int, random: Random) -> int:
@@ -22,7 +20,7 @@ def pick_of(count: int, random: Random) -> int:
     nodes replaces the pick is k/(k + m). So the place of the next replacement is drawn at once (Vitter, "Random
     sampling with a reservoir", 1985), which takes ln n draws, not n. A single node takes none.
     """
-    # `engine._turns.pick` is the compiled form, and must draw the same numbers.
+    # `groups._turns.pick` is the compiled form, and must draw the same numbers.
     draw, pick = random.random, 0
     while count > 1:
         # random() is below 1, so the divisor isn't 0.
@@ -88,21 +86,3 @@ class FirstByNameSelector:
             self._names, self._ranks = table.names, np.empty(len(table), dtype=np.int64)
             self._ranks[order] = table.all_rows
         return self._ranks
-
-
-def searches_of(
-    selector: HostSelector, random: Random, placements: Sequence[NodeSelection], wanted: Sequence[int]
-) -> Sequence[Search] | None:
-    """Return searches on these nodes, each for so many feasible ones, that pick as the selector does.
-
-    Return None for a selector whose picks only it can make.
-    """
-    if isinstance(selector, FirstByNameSelector):
-        return [
-            Search(nodes, most, selector.ranks(nodes.table).take(nodes.rows))
-            for nodes, most in zip(placements, wanted, strict=True)
-        ]
-    # Searches draw as Python's generator does. A subclass of `Random` may draw otherwise.
-    if isinstance(selector, ReservoirSelector) and type(random) is Random:
-        return [Search(nodes, most) for nodes, most in zip(placements, wanted, strict=True)]
-    return None

@@ -38,7 +38,7 @@ from kschedfw.scheduler.select import FirstByNameSelector, pick_of
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.properties import examples
 
-_turns = pytest.importorskip("kschedfw.framework.runtime.engine._turns", reason="needs the extra fast")
+_turns = pytest.importorskip("kschedfw.scheduler.groups._turns", reason="needs the extra fast")
 np = pytest.importorskip("numpy")
 
 GATES = ["GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption"]

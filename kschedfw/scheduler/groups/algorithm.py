@@ -7,13 +7,11 @@ Nothing of that lasts: what is found is submitted afterwards, by `GroupCycle`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final, Protocol
 
 import attrs
 
-from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.gate_table import TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
@@ -26,9 +24,7 @@ from kschedfw.framework.groups import (
     PlacedGroup,
     QueuedGroup,
 )
-from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.parts import Parts
-from kschedfw.framework.runtime.engine.turns import EqualPlaces, PlannedPod
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.placement_hooks import PlacementScore
 from kschedfw.framework.status import Code, Status
@@ -37,7 +33,7 @@ from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.binding_cycle import as_fit_error
 from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import SchedulingError
-from kschedfw.scheduler.generic_scheduler import ScheduleResult
+from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.groups.equal_members import EqualMembers, Verdicts
 from kschedfw.scheduler.groups.trial import (
     UNSCHEDULABLE,
@@ -54,29 +50,6 @@ from kschedfw.scheduler.scheduling_cycle import make_room
 _WAITING: Final = "pod group is waiting for preemption to complete"
 
 
-class PlacementAlgorithm(Protocol):
-    """Finds nodes for pods on the snapshot as it is, as `GenericScheduler` does."""
-
-    def schedule_within(
-        self,
-        framework: Framework,
-        state: CycleState,
-        pod: Pod,
-        nodes: NodeSelection,
-        *,
-        observer: DecisionObserver | None = None,
-    ) -> ScheduleResult: ...
-
-    def place_in_turn(
-        self,
-        framework: Framework,
-        runs: Sequence[tuple[PlannedPod, int]],
-        placements: Sequence[NodeSelection],
-    ) -> Sequence[Sequence[EqualPlaces]] | None: ...
-
-    def trial(self) -> AbstractContextManager[None]: ...
-
-
 class GroupAlgorithm:
     """Tries the members of a group on its placements.
 
@@ -85,7 +58,7 @@ class GroupAlgorithm:
 
     def __init__(
         self,
-        algorithm: PlacementAlgorithm,
+        algorithm: GenericScheduler,
         parts: Parts,
     ) -> None:
         gates = parts.feature_gates

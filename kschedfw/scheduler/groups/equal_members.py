@@ -1,7 +1,7 @@
 """Trials of groups whose members are of a few kinds, without a search for each member.
 
 Where no plugin has to be asked about a member (`Framework.planned_member`), equal members that are tried one after the
-other differ in the amounts that those before them have taken. They are placed together (`engine.turns`), with the
+other differ in the amounts that those before them have taken. They are placed together (`turns`), with the
 same draws as one by one. What a trial says of its members is made only for the placement that is taken.
 """
 
@@ -25,13 +25,12 @@ from kschedfw.framework.groups import (
     PlacedGroup,
 )
 from kschedfw.framework.metrics import NO_METRICS
-from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.runtime.engine.turns import EqualPlaces, PlannedPod, compiled_turns
+from kschedfw.framework.runtime.engine.plan import PlannedPod
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import Attempt
-from kschedfw.scheduler.generic_scheduler import ScheduleResult
+from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.groups.trial import (
     UNSCHEDULABLE,
     Feasible,
@@ -40,6 +39,7 @@ from kschedfw.scheduler.groups.trial import (
     PlacementResult,
     outcome,
 )
+from kschedfw.scheduler.groups.turns import EqualPlaces, compiled_search, place_in_turn
 
 _FEWEST_TRIALS: Final = 2_000
 """The least number of searches for which loading the compiled search pays, which takes a second."""
@@ -48,17 +48,6 @@ _FEWEST_NODES: Final = 256
 _FEWEST_MEMBERS: Final = 16
 """The least number of searches for which it is worth while to see whether members are equal."""
 _PREEMPTION: Final = "DefaultPreemption"
-
-
-class PlacesInTurn(Protocol):
-    """Finds nodes for equal pods: `GenericScheduler.place_in_turn`."""
-
-    def place_in_turn(
-        self,
-        framework: Framework,
-        runs: Sequence[tuple[PlannedPod, int]],
-        placements: Sequence[NodeSelection],
-    ) -> Sequence[Sequence[EqualPlaces]] | None: ...
 
 
 class Refuse(Protocol):
@@ -117,7 +106,7 @@ class EqualMembers:
 
     def __init__(
         self,
-        algorithm: PlacesInTurn,
+        algorithm: GenericScheduler,
         framework: Framework,
         states: MemberStates,
         attempts: Sequence[Attempt],
@@ -149,7 +138,7 @@ class EqualMembers:
     @classmethod
     def of(
         cls,
-        algorithm: PlacesInTurn,
+        algorithm: GenericScheduler,
         framework: Framework,
         states: MemberStates,
         attempts: Sequence[Attempt],
@@ -162,7 +151,7 @@ class EqualMembers:
         """Return the trials on this number of placements; None if each member needs a search of its own."""
         trials = len(attempts) * placements
         is_large = len(framework.handle.snapshot) >= _FEWEST_NODES or trials >= _FEWEST_TRIALS
-        if trials < _FEWEST_MEMBERS or not is_large or compiled_turns() is None:
+        if trials < _FEWEST_MEMBERS or not is_large or compiled_search() is None:
             return None
         pods: list[PlannedPod] = []
         for attempt in attempts:
@@ -185,8 +174,8 @@ class EqualMembers:
         if self._verdicts is not None and self._verdicts.end_at_once(placements[0]):
             return []
         handle, begun = self._framework.handle, self._framework.handle.clock.monotonic()
-        turns = self._algorithm.place_in_turn(
-            self._framework, self._runs, [placement.nodes for placement in placements]
+        turns = place_in_turn(
+            self._algorithm, self._framework, self._runs, [placement.nodes for placement in placements]
         )
         if turns is None:
             return []

@@ -12,6 +12,7 @@ import numpy as np
 from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
 from kschedfw.api.records import define, frozen
+from kschedfw.api.requests import PodRequests
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.metrics import MeasuredPoint
@@ -313,6 +314,28 @@ def _filled(count: int, score: float) -> FloatArray:
     filled = np.full(count, score)
     filled.setflags(write=False)
     return filled
+
+
+@frozen(eq=False)
+class PlannedPod:
+    """A pod about which no plugin has to be asked on any node: its plan has all answers."""
+
+    base: Base
+    requests: PodRequests
+    written: CycleState
+    """The state that the pre_filters and pre_scores wrote."""
+    skipped_filters: frozenset[str]
+    skipped_scores: frozenset[str]
+
+    def is_like(self, other: PlannedPod) -> bool:
+        """Return whether both have the same answers on every node."""
+        return self.base is other.base and self.requests is other.requests
+
+    def write_to(self, state: CycleState) -> None:
+        """Write what later hooks read, as the steps from pre_filter to score would."""
+        state.take(self.written)
+        state.skip_filter_plugins = self.skipped_filters
+        state.skip_score_plugins = self.skipped_scores
 
 
 PLAN: Final = StateKey[Plan]("kschedfw.plan")

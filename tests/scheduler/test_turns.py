@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 np = pytest.importorskip("numpy")
 pytest.importorskip("numba", reason="needs the extra fast")
 
-from kschedfw.framework.runtime.engine import _pass, _turns  # noqa: E402  # they can't be imported without Numba
+from kschedfw.framework.runtime.engine import _pass  # noqa: E402  # they can't be imported without Numba
+from kschedfw.scheduler.groups import _turns  # noqa: E402
 
 SOME = st.sampled_from([0, 100, 250, 1000, 4000])
 MANY = st.sampled_from([1000, 4000, 8000, 10_000])

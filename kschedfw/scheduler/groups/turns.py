@@ -9,61 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from random import Random
-from typing import Final, cast
 
 import numpy as np
 
-from kschedfw.api.pod import Pod
 from kschedfw.api.records import frozen
-from kschedfw.api.requests import PodRequests
-from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.plugin import AnyPlugin, TakesMembersAlike, keeps_promise
 from kschedfw.framework.runtime.engine.kept_totals import pass_input
 from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Amounts, Weights
-from kschedfw.framework.runtime.engine.plan import Base
-
-TRIAL_HOOKS: Final = ("reserve", "unreserve", "permit", "post_filter", "placement_feasible")
-"""The hooks that are called for each member while a group is tried, if `takes_members_alike` doesn't say otherwise."""
+from kschedfw.framework.runtime.engine.plan import PlannedPod
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.scheduler.generic_scheduler import GenericScheduler
+from kschedfw.scheduler.select import FirstByNameSelector, ReservoirSelector
 
 _NO_RANKS: IntArray = np.empty(0, dtype=np.int64)
-
-
-@frozen(eq=False)
-class PlannedPod:
-    """A pod about which no plugin has to be asked on any node: its plan has all answers."""
-
-    base: Base
-    requests: PodRequests
-    written: CycleState
-    """The state that the pre_filters and pre_scores wrote."""
-    skipped_filters: frozenset[str]
-    skipped_scores: frozenset[str]
-
-    def is_like(self, other: PlannedPod) -> bool:
-        """Return whether both have the same answers on every node."""
-        return self.base is other.base and self.requests is other.requests
-
-    def write_to(self, state: CycleState) -> None:
-        """Write what later hooks read, as the steps from pre_filter to score would."""
-        state.take(self.written)
-        state.skip_filter_plugins = self.skipped_filters
-        state.skip_score_plugins = self.skipped_scores
-
-
-@frozen(eq=False)
-class Search:
-    """The nodes of a placement, and how they are searched.
-
-    `most` nodes are found at most. Of the best ones the one with the lowest of `ranks` is taken; without ranks a random
-    one.
-    """
-
-    nodes: NodeSelection
-    most: int
-    ranks: IntArray | None = None
 
 
 @frozen(eq=False)
@@ -106,21 +66,27 @@ def _arguments(
     )
 
 
-def in_turn(
+def place_in_turn(
+    algorithm: GenericScheduler,
+    framework: Framework,
     runs: Sequence[tuple[PlannedPod, int]],
-    searches: Sequence[Search],
-    random: Random,
-    start: int,
-    *,
-    moves: bool,
-) -> tuple[Sequence[Sequence[EqualPlaces]], int]:
-    """Place so many pods of each kind, one after the other, on the nodes of each search, which doesn't see the others.
+    placements: Sequence[NodeSelection],
+) -> Sequence[Sequence[EqualPlaces]] | None:
+    """Return the places of so many pods of each kind on each of the placements, which don't see one another.
 
-    The searches draw from `random` in their order. The first one begins at node `start`, which `moves` on with each
-    pod. Return what was found in each search for each kind, and the next start.
+    Each pod gets its place as by `GenericScheduler.schedule_within` with those before it in place. Return None, with
+    nothing drawn, where this can't be told without calling hooks.
     """
-    place_in_turn, table = compiled_turns(), searches[0].nodes.table
-    assert place_in_turn is not None
+    if framework.handle.extenders or not framework.has_score_plugins or not all(map(len, placements)):
+        return None
+    selector, random, moves = algorithm.selector, algorithm.random, not algorithm.is_exhaustive
+    # The compiled search draws as Python's generator does. A subclass of `Random` may draw otherwise, and picks of
+    # other selectors only they can make.
+    draws = isinstance(selector, ReservoirSelector) and type(random) is Random
+    if not (draws or isinstance(selector, FirstByNameSelector)):
+        return None
+    search, table, start = compiled_search(), placements[0].table, algorithm.next_start_node_index
+    assert search is not None
     scalars = _scalar_resources(runs)
     kinds = [(number, pod.base.scores, _arguments(pod, table, scalars)) for pod, number in runs]
     columns = [table.free.T[:4], *[_free(table, name)[np.newaxis] for name in scalars]]
@@ -128,21 +94,21 @@ def in_turn(
     floats_of_all = np.concatenate(
         (table.allocatable_floats.T[:2], table.requested_floats.T[:2], table.non_zero_floats.T)
     )
-    draws = any(search.ranks is None for search in searches)
     # A state of `Random` is 624 words and the position of the next one. It goes back after all searches, so that
     # draws that follow are those of a serial search.
     version, state, gauss = random.getstate() if draws else (0, (), None)
     words = np.array(state, dtype=np.int64)
     found_in_all = []
-    for search in searches:
-        rows = search.nodes.rows
+    for nodes in placements:
+        rows = nodes.rows
         # `take` copies: the loop writes to these arrays, and the snapshot's must stay as they are.
         free, floats = free_of_all.take(rows, axis=1), floats_of_all.take(rows, axis=1)
-        ranks = _NO_RANKS if search.ranks is None else search.ranks
+        ranks = selector.ranks(table).take(rows) if isinstance(selector, FirstByNameSelector) else _NO_RANKS
+        most = algorithm.nodes_to_find(framework, len(nodes))
         turns = []
         for number, scores, arguments in kinds:
             found: IntArray = np.empty((3, number), dtype=np.int64)
-            placed, start = place_in_turn(
+            placed, start = search(
                 number,
                 scores.take(rows),
                 free,
@@ -151,7 +117,7 @@ def in_turn(
                 start,
                 len(table),
                 moves,
-                search.most,
+                most,
                 ranks,
                 words,
                 found,
@@ -162,7 +128,8 @@ def in_turn(
         found_in_all.append(turns)
     if draws:
         random.setstate((version, tuple(words.tolist()), gauss))
-    return found_in_all, start
+    algorithm.next_start_node_index = start
+    return found_in_all
 
 
 def _scalar_resources(runs: Sequence[tuple[PlannedPod, int]]) -> Sequence[str]:
@@ -179,20 +146,12 @@ def _free(table: NodeTable, resource: str) -> IntArray:
     return np.zeros(len(table), dtype=np.int64) if column is None else table.free[:, column]
 
 
-def takes_members_alike(plugin: AnyPlugin, pod: Pod) -> bool:
-    """Tell whether the plugin promises `TakesMembersAlike` for this pod, and for its own hooks, not for its base's."""
-    hooks = (*TRIAL_HOOKS, "pre_filter", "pre_score")
-    return keeps_promise(plugin, "takes_members_alike", hooks) and cast(
-        "TakesMembersAlike", plugin
-    ).takes_members_alike(pod)
-
-
 @cache
-def compiled_turns() -> Callable[..., tuple[int, int]] | None:
+def compiled_search() -> Callable[..., tuple[int, int]] | None:
     """Return the compiled search, `_turns.place_in_turn`; None without Numba."""
     try:
         # Numba takes a while to load, and may be missing.
-        from kschedfw.framework.runtime.engine._turns import place_in_turn
+        from kschedfw.scheduler.groups._turns import place_in_turn
     except ImportError:
         return None
     return place_in_turn
