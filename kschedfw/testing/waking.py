@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
@@ -42,13 +43,15 @@ Thing = Sequence[Named]
 class Scene:
     """The things that may be in a cluster, each in one of its states or absent, and the pods that come to it.
 
-    `objects` are always there. `controllers` are started on each cluster, such as `VolumeController`.
+    `lasting` things are never absent, and `objects` never change. `controllers` are started on each
+    cluster, such as `VolumeController`.
     """
 
     things: Sequence[Thing]
     pods: Sequence[Pod]
     objects: Sequence[Named] = ()
     controllers: Sequence[Callable[[InMemoryCluster], object]] = ()
+    lasting: Sequence[Thing] = ()
 
 
 @attrs.frozen
@@ -68,14 +71,24 @@ class Gap:
 
 @attrs.define
 class Tally:
-    """Counts of a trial: refused pods that saw a change, those that fitted then, and gaps met."""
+    """Counts of a trial: refused pods that saw a change, those that fitted then, and gaps met.
+
+    `by_plugin` counts the pods that fitted then for each plugin that had refused them: hints of a plugin that isn't
+    there weren't tried.
+    """
 
     cases: int = 0
     placeable: int = 0
     in_gaps: int = 0
+    by_plugin: Counter[str] = attrs.field(factory=Counter)
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(self.cases + other.cases, self.placeable + other.placeable, self.in_gaps + other.in_gaps)
+        return Tally(
+            self.cases + other.cases,
+            self.placeable + other.placeable,
+            self.in_gaps + other.in_gaps,
+            self.by_plugin + other.by_plugin,
+        )
 
     def __str__(self) -> str:
         share = self.placeable / self.cases if self.cases else 0.0
@@ -130,6 +143,7 @@ class Trial:
         self._registry = registry
         self._clock = VirtualClock(start_time)
         there = [random.choice(states) for states in scene.things if random.random() < 0.8]
+        there += [random.choice(states) for states in scene.lasting]
         self._cluster = self._cluster_of([*scene.objects, *there])
         self._scheduler = self._scheduler_of(self._cluster)
         self._count = 0
@@ -209,7 +223,7 @@ class Trial:
         self._settle(self._scheduler)
         self.tally.cases += 1
         if self._is_placed(pod):
-            self.tally.placeable += 1
+            self._count_placeable(rejectors)
             return
         if self._refusal_of(pod)[1] > attempts:
             self._is_late = False
@@ -217,7 +231,7 @@ class Trial:
             self._is_late = True
         if not self._new_scheduler_places(pod, as_it_is):
             return
-        self.tally.placeable += 1
+        self._count_placeable(rejectors)
         if self._is_placed(pod):
             return
         if self._is_late:
@@ -229,6 +243,10 @@ class Trial:
             f"but a new scheduler places it\n  pod: {_shown(pod)}\n  before: {_shown(change.old)}\n  after: "
             f"{_shown(change.new)}"
         )
+
+    def _count_placeable(self, rejectors: set[str]) -> None:
+        self.tally.placeable += 1
+        self.tally.by_plugin.update(rejectors)
 
     def _refusal_of(self, pod: Pod) -> tuple[set[str], int]:
         """Return the plugins that refused the waiting pod in its latest attempt, and the number of its attempts."""
@@ -254,14 +272,16 @@ class Trial:
 
     def _any_change(self) -> _Change:
         """Return a change of a thing to another of its states, or to absence and back."""
-        states = self._random.choice(self._scene.things)
+        states = self._random.choice([*self._scene.things, *self._scene.lasting])
         present = self._cluster.get(type(states[0]), states[0].key)
         others: list[Named | None] = [
             state for state in states if present is None or _updated(present, state) != present
         ]
-        if present is not None and (not others or self._random.random() < 0.5):
+        may_go = present is not None and states not in self._scene.lasting
+        if may_go and (not others or self._random.random() < 0.5):
             others = [None]
-        new = self._random.choice(others)
+        # A lasting thing with a single state stays as it is.
+        new = self._random.choice(others or [present])
         if present is not None and new is not None:
             new = _updated(present, new)
         return _Change(present, new)

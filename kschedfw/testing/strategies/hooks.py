@@ -66,7 +66,7 @@ def _follow_name(pod: Pod, info: NodeInfo) -> object:
     return info.node.labels[pod.labels.get("app", "disk")] if pod.labels.get("own") else "none named"
 
 
-_READINGS: Final[dict[str, ReadFunction]] = {
+_OF_POD_AND_STATE: Final[dict[str, ReadFunction]] = {
     "name of the pod": lambda pod, _info, _state: pod.name,
     "namespace": lambda pod, _info, _state: pod.namespace,
     "priority": lambda pod, _info, _state: pod.priority // 10,
@@ -85,8 +85,17 @@ _READINGS: Final[dict[str, ReadFunction]] = {
     "selector": lambda pod, _info, _state: {**pod.spec.node_selector},
     "labels of the pod": lambda pod, _info, _state: sorted(pod.labels.items()),
     "number of labels": lambda pod, _info, _state: len(pod.labels),
-    "is a pod": lambda pod, info, _state: (isinstance(pod, Pod), isinstance(info, NodeInfo)),
     "metadata as a dict": lambda pod, _info, _state: attrs.asdict(pod.metadata)["labels"].get("app"),
+    "evolved": lambda pod, _info, _state: attrs.evolve(pod.metadata, name="x").labels.get("app"),
+    "state": lambda _pod, _info, state: state.find(NOTED),
+    "first of the state": lambda _pod, _info, state: (state.find(NOTED) or ("none",))[0],
+    "written": lambda _pod, _info, state: NOTED in state,
+    **{f"pod[{key}]": lambda pod, _i, _s, key=key: pod.labels.get(key) for key in POD_LABELS},  # type: ignore[misc]
+    **{f"{key} in pod": lambda pod, _i, _s, key=key: key in pod.labels for key in POD_LABELS},  # type: ignore[misc]
+}
+
+_OF_NODE: Final[dict[str, ReadFunction]] = {
+    "is a pod": lambda pod, info, _state: (isinstance(pod, Pod), isinstance(info, NodeInfo)),
     "name of the node": lambda _pod, info, _state: info.name[-1],
     "labels of the node": lambda _pod, info, _state: sorted(info.node.labels),
     "copied labels": lambda _pod, info, _state: dict(info.node.labels).get("size"),
@@ -119,19 +128,16 @@ _READINGS: Final[dict[str, ReadFunction]] = {
     "reversed pods": lambda _pod, info, _state: [each.pod.namespace for each in reversed(info.pods)][:1],
     "a clone": lambda _pod, info, _state: len(info.clone().pods),
     "same labels": lambda pod, info, _state: pod.labels == info.node.labels,
-    "evolved": lambda pod, _info, _state: attrs.evolve(pod.metadata, name="x").labels.get("app"),
     "named label": lambda pod, info, _state: _follow_name(pod, info),
-    "state": lambda _pod, _info, state: state.find(NOTED),
-    "first of the state": lambda _pod, _info, state: (state.find(NOTED) or ("none",))[0],
-    "written": lambda _pod, _info, state: NOTED in state,
-    **{f"pod[{key}]": lambda pod, _i, _s, key=key: pod.labels.get(key) for key in POD_LABELS},  # type: ignore[misc]
-    **{f"{key} in pod": lambda pod, _i, _s, key=key: key in pod.labels for key in POD_LABELS},  # type: ignore[misc]
     **{f"node[{key}]": lambda _p, info, _s, key=key: info.node.labels.get(key) for key in NODE_LABELS},  # type: ignore[misc]
     **{f"{key} in node": lambda _p, info, _s, key=key: key in info.node.labels for key in NODE_LABELS},  # type: ignore[misc]
     **{f"node[{key}] or fails": lambda _p, info, _s, key=key: info.node.labels[key] for key in NODE_LABELS},  # type: ignore[misc]
 }
 
+_READINGS: Final = {**_OF_POD_AND_STATE, **_OF_NODE}
+
 readings = st.sampled_from([Reading(text, read) for text, read in _READINGS.items()])
+_readings_of_node: Final = st.sampled_from([Reading(text, read) for text, read in _OF_NODE.items()])
 _FEW: Final = st.integers(2, 4)
 
 
@@ -231,7 +237,7 @@ class PureHooks:
 
         @hookimpl
         def pre_filter(self: object, state: CycleState, pod: Pod) -> Status | None:  # noqa: ARG001  # a method
-            state.write(NOTED, tuple(each.of(pod, NodeInfo.of(Node()), state) for each in drawn.noted))
+            drawn.note(pod, state)
             return drawn.skip(pod, state)
 
         @hookimpl
@@ -240,10 +246,7 @@ class PureHooks:
 
         @hookimpl
         def filter(self: object, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:  # noqa: ARG001
-            for rule in drawn.filter_rules:
-                if rule.applies(pod, node_info, state):
-                    return rule.verdict(pod, node_info, state)
-            return None
+            return drawn.verdict(pod, node_info, state)
 
         @hookimpl
         def score(self: object, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG001
@@ -263,6 +266,15 @@ class PureHooks:
                 members["pre_score"] = pre_score
         return type(name, (Plugin,), members)
 
+    def note(self, pod: Pod, state: CycleState) -> None:
+        """Write to the state what pre_filter writes."""
+        state.write(NOTED, tuple(each.of(pod, NodeInfo.of(Node()), state) for each in self.noted))
+
+    def verdict(self, pod: Pod, info: NodeInfo, state: CycleState) -> Status | None:
+        """Return the filter's answer. Raises what its rules raise."""
+        rule = next((rule for rule in self.filter_rules if rule.applies(pod, info, state)), None)
+        return None if rule is None else rule.verdict(pod, info, state)
+
     def skip(self, pod: Pod, state: CycleState) -> Status | None:
         if self.skipping is None:
             return None
@@ -280,6 +292,23 @@ pure_hooks = st.builds(
     PureHooks,
     _ONE_RULE | _NO_RULE | st.lists(rules, max_size=3).map(tuple),
     _ONE_RULE | _NO_RULE | st.lists(rules, max_size=2).map(tuple),
+    st.lists(_OF_PODS, max_size=2).map(tuple),
+    st.none() | _OF_PODS,
+)
+
+# Plugins whose filter refuses some nodes by what these are, and hasn't got a score: for questions about refusals alone.
+_REFUSING: Final = st.builds(
+    Rule,
+    st.builds(Condition, st.tuples(_readings_of_node), _FEW, st.booleans()),
+    st.none() | conditions,
+    st.sampled_from(("refuse", "for good", "pending")),
+    st.none() | readings,
+    st.integers(0, 100),
+)
+refusing_hooks = st.builds(
+    PureHooks,
+    st.lists(_REFUSING, min_size=1, max_size=3).map(tuple),
+    _NO_RULE,
     st.lists(_OF_PODS, max_size=2).map(tuple),
     st.none() | _OF_PODS,
 )

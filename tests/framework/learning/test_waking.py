@@ -29,7 +29,7 @@ from kschedfw import (
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.testing import FakeClock
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies.hooks import PureHooks, pure_hooks
+from kschedfw.testing.strategies.hooks import PureHooks, refusing_hooks
 from tests.framework.learning.waking_trial import run_trial
 from tests.framework.support import answering, make_framework, plugin
 
@@ -182,6 +182,6 @@ def test_a_refused_pod_waits_for_the_change_that_helps() -> None:
 
 @pytest.mark.slow
 @settings(max_examples=examples(100))
-@given(st.integers(0, 2**32), pure_hooks)
+@given(st.integers(0, 2**32), refusing_hooks)
 def test_a_pod_that_waited_is_placed_as_by_a_new_scheduler(seed: int, drawn: PureHooks) -> None:
     run_trial(seed, drawn, pods=8)

@@ -1,25 +1,39 @@
-"""A waking trial with a drawn pure plugin beside the default ones."""
+"""A waking trial with a drawn pure plugin beside the default ones, or alone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
+from typing import Final
 
 import attrs
 
-from kschedfw import EnabledPlugin, Registry
+from kschedfw import CycleState, EnabledPlugin, Node, NodeInfo, Pod, Profile, Registry
 from kschedfw.testing.strategies.hooks import PureHooks
-from kschedfw.testing.waking import Tally, Trial
+from kschedfw.testing.waking import Scene, Tally, Trial
 from tests.scheduler.waking.gaps import gaps_of
-from tests.scheduler.waking.scenes import profile, random_scene
+from tests.scheduler.waking.scenes import of_nodes, of_room, profile, random_scene
+
+_ALONE: Final = Profile(["PrioritySort", "SchedulingGates", "DefaultBinder"])
+"""Without other filters every refusal is the drawn plugin's, and a new scheduler is made in a sixth of the time."""
+_SCENES: Final = 5
+"""Scenes that are drawn at most until one changes the plugin's answer about some pod."""
 
 
 def run_trial(seed: int, drawn: PureHooks, pods: int) -> Tally:
-    """Return the counts of a trial. The same seed and plugin make the same trial."""
+    """Return the counts of a trial; of none if the plugin treats all nodes alike in the scenes that are drawn.
+
+    The same seed and plugin make the same trial.
+    """
     random, registry = Random(seed), Registry()
+    is_alone = random.random() < 0.8
+    enabled = _ALONE if is_alone else profile(complete_hints=True)
+    scene = _telling_scene(random, drawn, is_alone=is_alone)
+    if scene is None:
+        return Tally()
     registry.register(drawn.plugin("Drawn", pure=True))
-    enabled = profile(complete_hints=True)
     trial = Trial(
-        random_scene(random),
+        scene,
         random,
         attrs.evolve(enabled, multi_point=(*enabled.multi_point, EnabledPlugin("Drawn"))),
         registry,
@@ -29,3 +43,31 @@ def run_trial(seed: int, drawn: PureHooks, pods: int) -> Tally:
         return trial.run(pods)
     finally:
         trial.close()
+
+
+def _telling_scene(random: Random, drawn: PureHooks, *, is_alone: bool) -> Scene | None:
+    """Return a scene with the pods that the plugin refuses in some of its states, if there are such pods."""
+    for _ in range(_SCENES):
+        scene = random_scene(random, (of_room, of_nodes) if is_alone else ())
+        pods = [pod for pod in scene.pods if len(set(_passes(drawn, pod, scene))) == 2]
+        if pods:
+            # If all nodes went, no filter would have refused the pod.
+            node, *others = scene.things
+            return attrs.evolve(scene, pods=pods, things=others, lasting=[node])
+    return None
+
+
+def _passes(drawn: PureHooks, pod: Pod, scene: Scene) -> Iterator[bool]:
+    """Yield whether the filter lets the pod pass, for all states of the nodes, empty and with one other pod."""
+    states = [state for thing in scene.things for state in thing]
+    others = [state for state in states if isinstance(state, Pod)]
+    state = CycleState()
+    drawn.note(pod, state)
+    for node in states:
+        if isinstance(node, Node):
+            for info in (NodeInfo.of(node), *(NodeInfo.of(node, [other]) for other in others)):
+                try:
+                    verdict = drawn.verdict(pod, info, state)
+                except (ValueError, LookupError):
+                    continue
+                yield verdict is None or verdict.is_success

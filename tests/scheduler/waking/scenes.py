@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import TypeAlias
 
 import attrs
 from device_world import allocation, devices, gpu_class, made, template
@@ -23,6 +24,9 @@ from kschedfw.testing.waking import Scene, Thing
 from tests.plugins.storage import DRIVER, ZONE, claim, driver, room, storage_class, volume
 from tests.plugins.volume_objects import attachment, csi_node
 
+Wish: TypeAlias = Callable[[Random, PodBuilder], None]
+"""Adds to a pod something that it wants."""
+
 NODES = ("n0", "n1")
 ZONES = ("a", "b")
 APPS = ("web", "db")
@@ -36,9 +40,12 @@ def profile(*, complete_hints: bool) -> Profile:
     return attrs.evolve(default_profile(), args=args)
 
 
-def random_scene(random: Random) -> Scene:
-    """Few things, so that one change often decides whether a pod fits."""
-    topics = random.sample(_TOPICS, random.randint(1, 2))
+def random_scene(random: Random, wishes: Sequence[Wish] = ()) -> Scene:
+    """Few things, so that one change often decides whether a pod fits.
+
+    A pod has one or two of the wishes, by default of all.
+    """
+    topics = random.sample(wishes or _TOPICS, random.randint(1, 2))
     things: list[Thing] = [_node_states(random, name) for name in NODES[: random.randint(1, 2)]]
     things += [_neighbour_states(random, f"b{index}") for index in range(random.randint(0, 3))]
     pods = [_pod(random, topics) for _ in range(3)]
@@ -101,14 +108,14 @@ def _with_ports(containers: Sequence[Container], of: Pod) -> tuple[Container, ..
     )
 
 
-# What pods want. Each adds one wish to a pod.
+# Wishes of pods.
 
 
-def _of_room(random: Random, pod: PodBuilder) -> None:
+def of_room(random: Random, pod: PodBuilder) -> None:
     pod.requests(cpu=random.choice([1, 2, 3]), memory=random.choice(["1Gi", "4Gi"]))
 
 
-def _of_nodes(random: Random, pod: PodBuilder) -> None:
+def of_nodes(random: Random, pod: PodBuilder) -> None:
     match random.randint(0, 4):
         case 0:
             pod.node_selector(disk=random.choice(["ssd", "hdd"]))
@@ -158,16 +165,16 @@ def _of_devices(random: Random, pod: PodBuilder) -> None:
             pod.requests(cpu="100m")
 
 
-_TOPICS: Sequence[Callable[[Random, PodBuilder], None]] = (
-    _of_room,
-    _of_nodes,
+_TOPICS: Sequence[Wish] = (
+    of_room,
+    of_nodes,
     _of_neighbours,
     _of_volumes,
     _of_devices,
 )
 
 
-def _pod(random: Random, topics: Sequence[Callable[[Random, PodBuilder], None]]) -> Pod:
+def _pod(random: Random, topics: Sequence[Wish]) -> Pod:
     pod = make_pod("waiting").labels(app=random.choice(APPS))
     if random.random() < 0.2:
         pod.scheduling_gate("example.com/quota")
