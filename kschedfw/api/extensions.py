@@ -35,13 +35,15 @@ class Extensions(Generic[T]):
     """The extensions in an entry-point group.
 
     `noun` is their name in errors, and `expected` the class that each must be an instance of. `homes` names the
-    distributions of known extensions, for the error about one that isn't installed.
+    distributions of known extensions, for the error about one that isn't installed. `built_in` are names that mean
+    something without an extension.
     """
 
     group: str
     noun: str
     expected: type[T]
     homes: Mapping[str, str] = attrs.field(factory=dict)
+    built_in: Sequence[str] = ()
 
     @cached_property
     def _offers(self) -> Mapping[str, Sequence[EntryPoint]]:
@@ -109,7 +111,7 @@ class Extensions(Generic[T]):
         if name in self.homes:
             home = self.homes[name]
             return f"{self.noun} {name!r} is in the distribution {home}, which isn't installed: {how_to_install(home)}"
-        known = self.names()
+        known = [*self.built_in, *self.names()]
         similar = get_close_matches(name, known, n=1)
         hint = f"did you mean {similar[0]!r}?" if similar else f"there are: {', '.join(known) or 'none'}"
         return f"no installed distribution offers {self.noun} {name!r} in the entry-point group {self.group!r}; {hint}"

@@ -25,7 +25,7 @@ from kschedfw.config.extensions import (
     short_labels,
 )
 from kschedfw.framework.profile import Profile
-from kschedfw.framework.versions import REFERENCE
+from kschedfw.framework.versions import REFERENCE, VERSIONS
 from kschedfw.scheduler.setup import Setup, UnknownProfileError, profiles_of
 
 
@@ -158,6 +158,10 @@ def candidates_by_version(
         raise UsageError(
             "give --kube-version at least twice: the version that runs, and the one to upgrade to"
         )
+    for version in versions:
+        if version not in VERSIONS:
+            known = ", ".join(VERSIONS)
+            raise UsageError(f"--kube-version {version}: there are no defaults of it; known: {known}")
     setups = candidates_of([f"{value}@{version}" for version in versions], option=option)
     named = _named(value, option)
 

@@ -29,4 +29,4 @@ class Format:
     read: Callable[[Sequence[Path], Sequence[Path]], Input]
 
 
-FORMATS: Final = Extensions("kschedfw.formats", "format", Format, homes={"openb": "kschedfw-lab"})
+FORMATS: Final = Extensions("kschedfw.formats", "format", Format, {"openb": "kschedfw-lab"}, (MANIFESTS,))

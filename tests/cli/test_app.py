@@ -551,6 +551,8 @@ class TestBadInput:
             "kschedfw: no installed distribution offers format 'openbee' in the entry-point group 'kschedfw.formats'; "
             "did you mean 'openb'?\n"
         )
+        unlike = kschedfw_command("simulate", tmp_path, "--format", "csv").err
+        assert "there are: manifests" in unlike
 
 
 class TestTrouble:

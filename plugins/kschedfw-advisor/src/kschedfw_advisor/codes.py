@@ -43,7 +43,7 @@ _FINDINGS: Final = {
     ),
     "odd-amount": Code(
         "an amount in a manifest is a few bytes, with which no container runs",
-        ("workload", "pod", "container", "field", "resource", "written", "bytes", "meant"),
+        ("object", "workload", "pod", "container", "field", "resource", "written", "bytes", "meant"),
     ),
     "port-held": Code("who holds the host port", ("port", "protocol", "holders")),
     "kept-off-by": Code("whose pods the anti-affinity is about", ("holders",)),

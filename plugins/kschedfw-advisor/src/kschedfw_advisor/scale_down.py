@@ -94,12 +94,13 @@ class Removal:
 class ScaleDown:
     """The nodes that can go, one removal after the other, and the nodes that stay, each with the reasons.
 
-    `price` is what all nodes cost before.
+    `price` is what all nodes cost before. `has_prices` tells whether any node, or a group, has a price.
     """
 
     removals: tuple[Removal, ...]
     kept: Mapping[str, tuple[Reason, ...]]
     price: Price
+    has_prices: bool = False
 
     @property
     def cost(self) -> Decimal | None:
@@ -172,7 +173,9 @@ class _Planner:
             removals.append(removal)
         with self._what_if.transaction() as trial:
             kept = {name: self._reasons(trial, name) for name in self._left()}
-        return ScaleDown(tuple(removals), kept, self._price(list(self._nodes)))
+        prices = (*self._prices.values(), *(group.price for group in self._groups))
+        has_prices = any(price is not None for price in prices)
+        return ScaleDown(tuple(removals), kept, self._price(list(self._nodes)), has_prices)
 
     def _left(self) -> list[str]:
         """Return the original nodes that haven't been removed."""

@@ -290,6 +290,7 @@ spec:
     assert odd["finding"] == {
         "code": "odd-amount",
         "parameters": {
+            "object": "default/web",
             "workload": None,
             "pod": "default/web",
             "container": "main",
@@ -301,3 +302,59 @@ spec:
         },
         "text": line.rpartition(":")[0],
     }
+
+
+def test_lint_reads_templates_without_pods_claims_limits_and_quotas(
+    kschedfw_command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "odd.yaml"
+    objects = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: idle, namespace: default}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: idle}}
+  template:
+    metadata: {labels: {app: idle}}
+    spec: {containers: [{name: main, image: i, resources: {limits: {memory: 512m}}}]}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, namespace: default}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: main, image: i, resources: {requests: {memory: 64m}}}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: default}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 5m}}}
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: small, namespace: other}
+spec: {limits: [{type: Container, defaultRequest: {memory: 300m, cpu: 300m}}]}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: all, namespace: other}
+spec: {hard: {requests.memory: 10m, gold.storageclass.storage.k8s.io/requests.storage: 20m, pods: 10}}
+"""
+    path.write_text(NODES + "---" + objects, encoding="utf-8")
+    found = json.loads(kschedfw_command("pending", path, "--lint", "--json").out)["oddAmounts"]
+    assert [each["finding"]["text"].partition(" is ")[0] for each in found] == [
+        "Deployment default/idle, container main: requests memory: 512m",
+        "Deployment default/idle, container main: limits memory: 512m",
+        "CronJob default/nightly, container main: requests memory: 64m",
+        "PersistentVolumeClaim default/data: requests storage: 5m",
+        "LimitRange other/small: defaultRequest memory: 300m",
+        "ResourceQuota other/all: hard requests.memory: 10m",
+        "ResourceQuota other/all: hard gold.storageclass.storage.k8s.io/requests.storage: 20m",
+    ]
+    assert [each["pods"] for each in found] == [[]] * len(found)

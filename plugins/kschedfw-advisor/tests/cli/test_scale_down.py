@@ -110,3 +110,31 @@ def test_a_wrong_price_is_one_line(kschedfw_command: Command, cluster: Path) -> 
         'kschedfw: node n1: metadata.annotations[kschedfw/price]: Invalid value: "cheap": '
         "must be a decimal number, 0 or more\n"
     )
+
+
+def test_where_nodes_have_no_price_savings_and_costs_are_bounds(
+    kschedfw_command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "nodes.yaml"
+    # `n3` runs a pod that fits nowhere else.
+    busy = "{resources: {requests: {cpu: 3}}, name: main, image: app}"
+    pod = (
+        f"kind: Pod\napiVersion: v1\nmetadata: {{name: big}}\nspec: {{nodeName: n3, containers: [{busy}]}}\n"
+    )
+    for prices, told in (
+        ((3, None, None), "which saves at least 3: 1 node has no price"),
+        ((3, 2, None), "which saves 5 of at least 5: 1 node has no price"),
+        ((None, None, 4), "which saves at least 0: 2 nodes have no price"),
+        ((None, None, None), "2 of 3 nodes can go"),
+    ):
+        nodes = [
+            f"kind: Node\napiVersion: v1\nmetadata: {{name: n{number}{_annotated(price)}}}\n"
+            f"status: {{allocatable: {{cpu: {1 + number}, memory: 4Gi, pods: 10}}}}\n"
+            for number, price in enumerate(prices, 1)
+        ]
+        path.write_text("---\n".join([*nodes, pod]), encoding="utf-8")
+        assert kschedfw_command("scale-down", path).out.splitlines()[0].endswith(told)
+
+
+def _annotated(price: int | None) -> str:
+    return "" if price is None else f', annotations: {{kschedfw/price: "{price}"}}'

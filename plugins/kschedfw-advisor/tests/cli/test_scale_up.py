@@ -36,7 +36,7 @@ def test_how_many_nodes_of_which_group_and_what_they_cost(
     result = kschedfw_command("scale-up", cluster_dir, "--node-group", groups)
     assert (result.code, result.err) == (0, "")
     assert result.out == (
-        "1 new node, for 0.8: all 1 pod without a place get one\n"
+        "1 new node, for 0.8: the pod without a place gets one\n"
         "1 pending pod had a place without new nodes\n"
         "\n"
         "New nodes\n"

@@ -14,7 +14,7 @@ def read(given: Given, progress: Progress | None) -> SourceCluster:
     Raises:
         KubernetesError: the API server can't be reached, or the user may not read.
     """
-    from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, read_cluster
+    from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, missing_lines, read_cluster
 
     context, namespace = (
         None if name not in given else str(given[name]) for name in ("context", "namespace")
@@ -22,7 +22,7 @@ def read(given: Given, progress: Progress | None) -> SourceCluster:
     found = read_cluster(
         given.get("kubeconfig"), context, namespace, custom_kinds=kinds_of_plugins(), progress=progress
     )
-    missing = [str(right) for right in found.missing_rights]
+    missing = tuple(missing_lines(found.missing_rights))
     return SourceCluster(found.manifests, found.source, missing, namespace)
 
 

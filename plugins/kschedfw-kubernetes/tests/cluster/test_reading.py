@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 from kschedfw_apiserver import ApiServer, User
 from kschedfw_kubernetes.cluster import Client, connect
-from kschedfw_kubernetes.cluster.reading import MissingRightsError, read_cluster
+from kschedfw_kubernetes.cluster.reading import (
+    MissingRight,
+    MissingRightsError,
+    missing_lines,
+    read_cluster,
+)
 
 from kschedfw import CustomKind, InMemoryCluster, make_node, make_pod, make_pod_group
 from kschedfw.api import PodGroup, ReplicaSet, WarningEvent, parse_manifests
@@ -186,3 +191,11 @@ def test_without_nodes_and_pods_there_is_nothing_to_say(reader: Callable[..., Cl
         read_cluster(client=client)
     assert "nodes" in str(caught.value)
     assert "pods," not in str(caught.value)
+
+
+def test_kinds_that_one_binding_would_allow_are_told_in_one_line_with_their_number() -> None:
+    rights = [MissingRight("nodes"), MissingRight("pods", "shop"), MissingRight("services", "shop")]
+    assert list(missing_lines(rights)) == [
+        "may not list nodes of the whole cluster",
+        "may not list 2 kinds (pods, services) of the whole cluster; only namespace shop was read",
+    ]

@@ -536,7 +536,10 @@ class TestUpgrade:
         ("given", "problem"),
         [
             (["--kube-version", "1.36"], "give --kube-version at least twice"),
-            (["--kube-version", "1.36", "--kube-version", "1.99"], "there are no defaults of version 1.99"),
+            (
+                ["--kube-version", "1.36", "--kube-version", "1.99"],
+                "--kube-version 1.99: there are no defaults of it; known: 1.34",
+            ),
             (
                 ["--kube-version", "1.36", "--kube-version", "1.37", *profiles("default", "other")],
                 "--kube-version compares versions of one --profile",

@@ -244,7 +244,8 @@ def _why_not(each: Fits) -> str:
     without = [one.pod for one in found.without_place]
     where = f" with {each.topology_key}={found.domain}, the nearest" if found.domain else ""
     if len(without) == members:
-        return f"none of its {counted(members, 'pod')} fits{where}: {message}"
+        pods = "its pod doesn't fit" if members == 1 else f"none of its {members:,} pods fits"
+        return f"{pods}{where}: {message}"
     fitting = members - len(without)
     fits = f"{fitting:,} of its {counted(members, 'pod')} {'fits' if fitting == 1 else 'fit'}{where}"
     if found.would_run:

@@ -81,7 +81,7 @@ def pending(
     lint: Annotated[
         bool,
         typer.Option(
-            help="Also name amounts of memory and storage, of any pod, that are a few bytes: 512m for 512Mi."
+            help="Also name amounts of memory and storage that are a few bytes, wherever they stand: 512m for 512Mi."
         ),
     ] = False,
     workload: Annotated[
@@ -119,7 +119,7 @@ def pending(
         background = asked.background.without(answer.uncreated, answer.idle)
         missing = tuple(not_misspelt(background.missing, answer, asked.what_if.cluster))
         background = attrs.evolve(background, missing=missing)
-        odd = odd_amounts(asked.what_if.cluster) if lint else ()
+        odd = odd_amounts(asked.what_if.cluster, background.reports.workloads) if lint else ()
         if as_json:
             found = to_json(answer, background)
             if lint:

@@ -105,7 +105,8 @@ def print_odd_amounts(odd: Sequence[OddAmount]) -> None:
 def _odd_amounts(odd: Sequence[OddAmount]) -> Iterator[RenderableType]:
     yield Padding(Text(f"{counted(len(odd), 'amount')} hardly meant as written", "bold"), (1, 0, 0, 0))
     for each in odd:
-        yield Padding(Text(f"{each}: {counted(len(each.pods), 'pod')}"), (0, 0, 0, 3))
+        pods = f": {counted(len(each.pods), 'pod')}" if each.pods else ""
+        yield Padding(Text(f"{each}{pods}"), (0, 0, 0, 3))
 
 
 def _parts(answer: Pending, background: Background, top: int) -> Iterator[RenderableType]:

@@ -66,7 +66,8 @@ def print_scale_down(answer: ScaleDown, background: Background) -> None:
 def _parts(answer: ScaleDown, background: Background) -> Iterator[RenderableType]:
     yield Text(_headline(answer), "bold")
     for number, removal in enumerate(answer.removals, 1):
-        yield Padding(Text(f"{number}. {_title(removal)}", "bold"), (1, 0, 0, 0))
+        saves = _saves(removal.savings) if answer.has_prices else ""
+        yield Padding(Text(f"{number}. {_title(removal)}{saves}", "bold"), (1, 0, 0, 0))
         yield from _pods(removal)
     if answer.kept:
         yield from _kept(answer.kept)
@@ -80,27 +81,33 @@ def _headline(answer: ScaleDown) -> str:
     text = f"{answer.gone:,} of {counted(nodes, 'node')} can go"
     if answer.added:
         text += f", with {counted(answer.added, 'cheaper new node')}"
-    of = "" if answer.cost is None else f" of {price_text(answer.cost)}"
-    return f"{text}{_saves(answer.savings)}{of if answer.saved is not None else ''}"
+    if not answer.has_prices:
+        return text
+    saves = _saves(answer.savings)
+    if answer.savings.unpriced:
+        return f"{text}{saves}"
+    if answer.price.unpriced:
+        return f"{text}{saves} of at least {price_text(answer.price.at_least)}: {_unpriced(answer.price)}"
+    return f"{text}{saves} of {price_text(answer.price.at_least)}"
 
 
 def _saves(savings: Price) -> str:
-    """Return what is saved as the end of a line; a bound where prices are missing, nothing where all are."""
+    """Return what is saved as the end of a line; a bound where prices are missing."""
     if not savings.unpriced:
         return f", which saves {price_text(savings.at_least)}"
-    if savings.at_least <= 0:
-        return ""
-    missing = f"{counted(savings.unpriced, 'node')} {'has' if savings.unpriced == 1 else 'have'} no price"
-    return f", which saves at least {price_text(savings.at_least)}: {missing}"
+    return f", which saves at least {price_text(savings.at_least)}: {_unpriced(savings)}"
+
+
+def _unpriced(price: Price) -> str:
+    return f"{counted(price.unpriced, 'node')} {'has' if price.unpriced == 1 else 'have'} no price"
 
 
 def _title(removal: Removal) -> str:
     names = removal.drain.nodes
     nodes = ", ".join(names) if len(names) <= _NODES_NAMED else counted(len(names), "node")
-    saves = _saves(removal.savings)
     if removal.added:
-        return f"add {removal.added} of group {removal.group}, then remove {nodes}{saves}"
-    return f"remove {nodes}{saves}"
+        return f"add {removal.added} of group {removal.group}, then remove {nodes}"
+    return f"remove {nodes}"
 
 
 def _pods(removal: Removal) -> Iterator[RenderableType]:

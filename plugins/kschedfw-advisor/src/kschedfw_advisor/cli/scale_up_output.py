@@ -134,9 +134,11 @@ def _headline(answer: ScaleUp) -> str:
     if not best.placed:
         return f"No new node of these groups helps: {counted(waiting, 'pod')} without a place"
     cost = "" if best.price is None else f", for {price_text(best.price)}"
+    nodes = f"{counted(best.nodes, 'new node')}{cost}"
+    if waiting == 1:
+        return f"{nodes}: the pod without a place gets one"
     of = f"{len(best.placed):,} of {waiting:,}" if best.refused else f"all {waiting:,}"
-    pods = "pod" if waiting == 1 else "pods"
-    return f"{counted(best.nodes, 'new node')}{cost}: {of} {pods} without a place get one"
+    return f"{nodes}: {of} pods without a place get one"
 
 
 def _best(answer: ScaleUp, groups: Sequence[NodeGroup]) -> RenderableType:

@@ -17,7 +17,7 @@ import typer
 
 from kschedfw.api import Anonymizer, Named, to_manifest
 from kschedfw.cli import NoProgressOption, UsageError, counted, progress_bar, tell
-from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, read_cluster
+from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, missing_lines, read_cluster
 from kschedfw_kubernetes.cluster.resources import parse_custom_kind
 from kschedfw_kubernetes.cluster.scheduling_fields import SCHEDULING_ANNOTATIONS, scheduling_fields
 
@@ -93,7 +93,12 @@ def dump(
             progress=progress,
             with_warnings=False,
         )
-    tell([*map(str, found.manifests.problems), *(f"warning: {right}" for right in found.missing_rights)])
+    tell(
+        [
+            *map(str, found.manifests.problems),
+            *(f"warning: {line}" for line in missing_lines(found.missing_rights)),
+        ]
+    )
     annotations = SCHEDULING_ANNOTATIONS.union(annotation or ())
     objects: Iterable[Named] = (
         scheduling_fields(obj, annotations) for obj in found.manifests.objects(skip_invalid=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -25,6 +26,7 @@ from kschedfw.api import (
     RuntimeClass,
     WarningEvent,
     WarningEvents,
+    counted,
     group_key,
     without_collections,
 )
@@ -80,6 +82,19 @@ class MissingRight:
     def __str__(self) -> str:
         instead = f"; only namespace {self.read_of} was read" if self.read_of else ""
         return f"may not list {self.resource} of the whole cluster{instead}"
+
+
+def missing_lines(rights: Iterable[MissingRight]) -> Iterator[str]:
+    """Yield the missing rights, a line for those that one binding would give."""
+    by_namespace: defaultdict[str, list[MissingRight]] = defaultdict(list)
+    for right in rights:
+        by_namespace[right.read_of].append(right)
+    for alike in by_namespace.values():
+        first, *more = alike
+        if more:
+            names = ", ".join(right.resource for right in alike)
+            first = attrs.evolve(first, resource=f"{counted(len(alike), 'kind')} ({names})")
+        yield str(first)
 
 
 @attrs.frozen

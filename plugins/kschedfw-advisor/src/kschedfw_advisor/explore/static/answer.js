@@ -337,7 +337,9 @@ function headline({ waiting, placed, kinds, troubles, preempted }) {
 function noneText({ fits, seen, tried }) {
   if (fits) return "It needs no change.";
   if (!seen) return "No change was tried: other workloads have more pods.";
-  return `None of ${count(tried, "change")} that were tried helps.`;
+  return tried === 1
+    ? "The only change that was tried doesn't help."
+    : `None of ${count(tried, "change")} that were tried helps.`;
 }
 
 /** What else is known: preempted pods, contradictions to the cluster itself, missing objects, notes. */
