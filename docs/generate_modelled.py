@@ -17,12 +17,9 @@ import attrs
 from kschedfw.api.convert import json_name
 from kschedfw.api.kinds import KINDS
 from kschedfw.api.known_fields import FILE
-from kschedfw.config import default_profile
-from kschedfw.framework.gates import FEATURE_GATES, FeatureGate
-from kschedfw.framework.hookspecs import HOOKS
+from kschedfw.framework.gate_table import FEATURE_GATES, FeatureGate
 from kschedfw.framework.plugin import PROJECT
-from kschedfw.framework.runtime.hooks import hooks_of
-from kschedfw.framework.runtime.registry import FALLBACK, Registry
+from kschedfw.framework.runtime.registry import FALLBACK
 
 OUTPUT = Path(__file__).parent / "modelled.md"
 
@@ -105,15 +102,13 @@ Everything that decisions of kube-scheduler v1.36 depend on, and how much of it 
 ## Feature gates
 
 A gate is ✓ where what it does is here; its value in v1.36 holds unless you set it. *No*: kschedfw decides as if it
-were off. [Feature gates](feature-gates.md) has their stages by version.
+were off. [Feature gates](feature-gates.md) has their effects, and their stages by version.
 
 {gates}
 
 ## In-tree plugins
 
-All of v1.36. [In-tree plugins](plugins.md) describes each, and its arguments.
-
-{plugins}
+All of v1.36 are ✓, with their arguments: {plugins}.
 
 Plugins that kube-scheduler has dropped are in [kschedfw-legacy](policy.md).
 
@@ -150,8 +145,8 @@ write what scheduling reads:
 def modelled_page() -> str:
     """The text of docs/modelled.md."""
     return PAGE.format(
-        gates=table(("gate", "", "while it is on"), gate_rows()),
-        plugins=table(("plugin", "", "in the default profile", "hooks"), plugin_rows()),
+        gates=table(("", "gates"), gate_rows()),
+        plugins=", ".join(f"[{name}](plugins.md#{name.lower()})" for name in in_tree_plugins()),
         fields=table(("type", "✓", "partial", "no"), field_rows()),
         faults=table(("fault", "versions", "report"), FAULTS),
         controllers=table(("controller", "", "how"), CONTROLLERS),
@@ -164,10 +159,11 @@ def table(header: tuple[str, ...], rows: Any) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def gate_rows() -> Iterator[tuple[str, Mark, str]]:
-    """Name, mark and effect of each gate."""
-    for name, gate in sorted(FEATURE_GATES.items()):
-        yield name, gate_mark(name, gate), gate.effect
+def gate_rows() -> Iterator[tuple[Mark, str]]:
+    """Each mark with the names of its gates."""
+    marks = {name: gate_mark(name, gate) for name, gate in sorted(FEATURE_GATES.items())}
+    for mark in Mark:
+        yield mark, ", ".join(name for name, its in marks.items() if its is mark)
 
 
 def gate_mark(name: str, gate: FeatureGate) -> Mark:
@@ -175,20 +171,6 @@ def gate_mark(name: str, gate: FeatureGate) -> Mark:
     if gate.only is not False:
         return Mark.ALL
     return Mark.PARTIAL if name in PARTIAL_GATES else Mark.NONE
-
-
-def plugin_rows() -> Iterator[tuple[str, Mark, str, str]]:
-    """Name, mark, place in the default profile and hooks of each in-tree plugin."""
-    registry = Registry()
-    weights = {each.name: each.weight for each in default_profile().multi_point}
-    for name in in_tree_plugins():
-        hooks = [hook for hook in hooks_of(registry.load(name)) if HOOKS[hook].point is not None]
-        listed = ", ".join(f"`{hook}`" for hook in hooks)
-        if name not in weights:
-            place = "by [a gate](feature-gates.md)"
-        else:
-            place = f"weight {weights[name]}" if weights[name] else "yes"
-        yield f"[{name}](plugins.md#{name.lower()})", Mark.ALL, place, listed
 
 
 def in_tree_plugins() -> list[str]:
