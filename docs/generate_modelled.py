@@ -110,7 +110,7 @@ were off. [Feature gates](feature-gates.md) has their effects, and their stages 
 
 All of v1.36 are ✓, with their arguments: {plugins}.
 
-Plugins that kube-scheduler has dropped are in [kschedfw-legacy](policy.md).
+[Removed plugins](removed-plugins.md) are those of older versions.
 
 ## Fields of objects
 
