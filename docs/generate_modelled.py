@@ -61,7 +61,7 @@ CONTROLLERS: Final = (
     (
         "cluster autoscalers",
         Mark.PARTIAL,
-        "[`scale-up`](scaling.md) and [`drain`](capacity.md#drain) say what one could add and remove; none runs beside a simulation",
+        "[`scale-up`](scaling.md) and [`drain`](capacity.md#drain) say what one could do; none runs in simulations",
     ),
     ("horizontal-pod-autoscaler", Mark.NONE, ""),
     ("node-lifecycle", Mark.NONE, "taints and conditions of nodes are what the input says"),
