@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import attrs
 import pytest
-from cluster.raw_server import serving
+from cluster.raw_server import reply, serving
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kschedfw_apiserver import ApiServer
@@ -264,6 +266,33 @@ def test_events_that_are_recorded_together_are_sent_over_one_connection_without_
         eventually(lambda: len(raw.requests) == 20)
         assert raw.connections == 1
         recorder.close(0)
+
+
+def test_senders_that_are_idle_for_a_moment_send_the_next_events(client: Client, pod: Pod) -> None:
+    senders: set[threading.Thread] = set()
+    held = threading.Event()
+
+    def answer(connection: socket.socket, _head: bytes) -> None:
+        senders.update(each for each in threading.enumerate() if each.name == "events")
+        held.wait()
+        connection.sendall(reply(status="201 Created"))
+
+    with (
+        serving(answer) as raw,
+        connect(master=f"http://127.0.0.1:{raw.port}", qps=-1) as other,
+    ):
+        recorder = EventRecorder(other, client.clock)
+        recorder.start()
+        for number in range(6):
+            if number % 3 == 0:
+                held.clear()
+            recorder.record(of_version(pod, number), "Normal", "Scheduled", "there")
+            eventually(lambda: len(raw.requests) == number + 1)  # noqa: B023 - it is called in this turn only
+            if number % 3 == 2:
+                held.set()
+        recorder.close(10)
+    # Three that wait for answers, and one that waits for events.
+    assert len(senders) == 4
 
 
 @pytest.mark.slow

@@ -185,6 +185,33 @@ def test_requests_in_a_pipeline_are_sent_together_and_answered_in_order() -> Non
         assert server.connections == 1
 
 
+def test_answers_that_gather_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[bytes] = []
+    receive_all = Connection.receive_all
+
+    def noted(connection: Connection) -> bytes:
+        reads.append(receive_all(connection))
+        return reads[-1]
+
+    monkeypatch.setattr(Connection, "receive_all", noted)
+
+    def answer(connection: socket.socket, head: bytes) -> None:
+        target = head.split()[1]
+        whole = reply(target)
+        # The second one arrives in two reads, since the first read comes after the seconds to gather.
+        connection.sendall(whole[:-1] if target == b"/1" else whole)
+        if target == b"/1":
+            eventually(lambda: reads)
+            connection.sendall(whole[-1:])
+
+    with talking(answer) as (_, transport):
+        requests = [Request("POST", f"/{number}", b"{}") for number in range(4)]
+        replies = transport.pipeline(requests, gathering=0.03)
+        assert [each.body for each in replies if isinstance(each, Reply)] == [b"/0", b"/1", b"/2", b"/3"]
+        assert reads[0] == (reply(b"/0") + reply(b"/1"))[:-1]
+        assert len(reads) == 2
+
+
 @pytest.mark.parametrize("answered", [0, 1, 3])
 @pytest.mark.parametrize("how", ["says so", "just closes"])
 def test_requests_that_a_peer_leaves_unanswered_have_an_error_and_may_have_been_made(

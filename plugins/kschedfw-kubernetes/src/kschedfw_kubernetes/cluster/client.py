@@ -238,12 +238,13 @@ class Client:
             return self._written(request, settle, deadline, attempts, decode, unguarded=unguarded)
 
     def post_all(
-        self, contents: Sequence[tuple[str, object]]
+        self, contents: Sequence[tuple[str, object]], *, gathering: float = 0.0
     ) -> Sequence[ApiError | UnavailableError | FencedError | None]:
         """POST the first of these objects, each to its path, and as many others as the rate allows now.
 
-        They are sent together, which costs less than half (see `Transport.pipeline`). There is one attempt, as a caller
-        that repeats some later must know which. Return for each sent object the error; None for success.
+        They are sent together, which costs less than half; for this and `gathering` see `Transport.pipeline`. There is
+        one attempt, as a caller that repeats some later must know which. Return for each sent object the error; None
+        for success.
         """
         first, *others = [Request("POST", path, msgspec.json.encode(content)) for path, content in contents]
         self._wait_for_turn(first)
@@ -255,7 +256,7 @@ class Client:
             requests.append(request)
         begun = self.clock.monotonic()
         try:
-            replies = self._transport.pipeline(requests, before_send=self.fence.check)
+            replies = self._transport.pipeline(requests, before_send=self.fence.check, gathering=gathering)
         except (UnavailableError, FencedError) as error:
             return [error] * len(requests)
         finally:

@@ -47,14 +47,22 @@ _LONGEST_NAME: Final = 128
 _DEFAULT_CONTROLLER: Final = "default-scheduler"
 _QUEUED: Final = 10_000
 _REMEMBERED: Final = 4096
-_SENDERS: Final = 8
-"""The most concurrent senders, and so the most requests for which the server's answers are awaited."""
+_SENDERS: Final = 4
+"""The most concurrent senders, each with a connection and a batch whose answers it awaits."""
 _SPARE: Final = 2
 """The idle senders that are kept. One must be there for what is recorded while others wait for a slow answer."""
-_BATCH: Final = 32
+_REST: Final = 10.0
+"""Seconds after which other idle senders end. When they ended at once, 2,000 pods took 117 of them."""
+_BATCH: Final = 64
 """The most events that a sender takes at once. It sends them over one connection, without waiting in between."""
-_LINGER: Final = 0.02
-"""Seconds that a new event waits for others. Waking a sender for each took a third of what an event costs."""
+_LINGER: Final = 0.1
+"""Seconds that a new event waits for others.
+
+With 0.02 s, and answers read one at a time, an event took 148 µs of processor time, against 108. Of these, 36 µs are
+what is done for it; the rest goes into waking its sender.
+"""
+_GATHERING: Final = 0.02
+"""Seconds between two reads of the answers to a batch."""
 _TRIES: Final = 12
 """The most attempts to send an event while the server can't accept it, as in client-go."""
 _FIRST_PAUSE: Final = 0.05
@@ -253,6 +261,7 @@ class EventRecorder:
         Return none if there will be none before the deadline, or enough other senders wait for them.
         """
         with self._changed:
+            rested = self._clock.monotonic() + _REST
             while True:
                 now = self._clock.monotonic()
                 if now >= self._swept + _SWEEP_SECONDS:
@@ -262,9 +271,12 @@ class EventRecorder:
                     return ()
                 if due <= now:
                     return self._take()
-                if self._idle >= _SPARE:
+                is_spare = self._idle >= _SPARE
+                if is_spare and now >= rested:
                     return ()
                 wake = min(due, self._swept + _SWEEP_SECONDS, self._deadline)
+                if is_spare:
+                    wake = min(wake, rested)
                 self._idle += 1
                 self._clock.wait_until(self._changed, self._clock.now() + wake - now)
                 self._idle -= 1
@@ -319,7 +331,7 @@ class EventRecorder:
                     errors[number] = self._count_again(told, contents[number])
             if new:
                 posts = [(_collection(contents[number]), contents[number]) for number in new]
-                errors.update(zip(new, self._client.post_all(posts), strict=False))
+                errors.update(zip(new, self._client.post_all(posts, gathering=_GATHERING), strict=False))
         except Exception as error:
             errors = {**dict.fromkeys(range(len(batch)), error), **errors}
         # Those that the rate doesn't allow now haven't been tried: they are due at once.
