@@ -34,18 +34,15 @@ class Resource:
     allowed_pod_number: int = 0
     scalar_resources: FrozenDict[str, int] = attrs.field(default=EMPTY, repr=lambda each: repr({**each}))
 
-    def plus(self, other: Resource) -> Resource:
-        """Return the sum of everything except the pod number, which is kept."""
-        return self._changed(other, 1)
-
     def minus(self, other: Resource) -> Resource:
         """Return the difference of everything except the pod number, which is kept.
 
         A scalar resource whose amount becomes 0 is kept.
         """
-        return self._changed(other, -1)
+        return self.plus(other, sign=-1)
 
-    def _changed(self, other: Resource, sign: int) -> Resource:
+    def plus(self, other: Resource, *, sign: int = 1) -> Resource:
+        """Return the sum of everything except the pod number, which is kept; with `sign` -1 the difference."""
         scalar = self.scalar_resources
         if other.scalar_resources:
             changed = {

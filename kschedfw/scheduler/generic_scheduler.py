@@ -27,7 +27,7 @@ from kschedfw.scheduler.batching import Batch, Batching, Scored
 from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders
-from kschedfw.scheduler.sampling import nodes_to_find
+from kschedfw.scheduler.sampling import num_feasible_nodes_to_find
 from kschedfw.scheduler.select import HostSelector, ReservoirSelector
 
 
@@ -195,7 +195,7 @@ class GenericScheduler:
 
     def _look(self, framework: Framework, pod: Pod) -> None:
         """Update the snapshot for the pod's cycle."""
-        if framework.handle.snapshot is not self._snapshot:
+        if framework.parts.snapshot is not self._snapshot:
             raise SnapshotMismatchError(framework.profile.scheduler_name)
         self._cache.update_snapshot(self._snapshot, pod)
         if not self._snapshot:
@@ -284,7 +284,7 @@ class GenericScheduler:
             start = self.next_start_node_index % len(nodes) if len(nodes) else 0
             self._observer.node_candidates(nodes, start, narrowing)
         found = self._find_nodes_that_pass_filters(framework, state, pod, nodes, diagnosis)
-        extenders = framework.handle.extenders
+        extenders = framework.parts.extenders
         if not extenders:
             return found, diagnosis
         feasible = pass_extenders(extenders, pod, found.feasible, diagnosis)
@@ -301,7 +301,7 @@ class GenericScheduler:
         Raises:
             SchedulingError: a plugin failed.
         """
-        extenders = framework.handle.extenders
+        extenders = framework.parts.extenders
         if not extenders and not framework.has_score_plugins:
             return Totals(np.ones(len(nodes), dtype=np.int64))
         status = framework.run_pre_score_plugins(state, pod, nodes)
@@ -372,13 +372,15 @@ class GenericScheduler:
         if row is None or (within is not None and row not in within.rows):
             return None
         node = NodeSelection(table, np.array([row], dtype=np.int64))
-        found = self._search(framework, state, pod, node)
+        found = framework.filter_nodes(state, pod, node, 1)
+        if self._observer is not None:
+            self._observer.nodes_filtered(node, 1, found)
         diagnosis.add_codes(found.refused)
         # A plugin's failure on this one node doesn't fail the attempt: all nodes are searched next.
         if found.error is not None:
             return None
         try:
-            feasible = pass_extenders(framework.handle.extenders, pod, found.feasible, diagnosis)
+            feasible = pass_extenders(framework.parts.extenders, pod, found.feasible, diagnosis)
         # An extender's failure doesn't fail the attempt, either.
         except SchedulingError:
             return None
@@ -394,14 +396,17 @@ class GenericScheduler:
         nodes: NodeSelection,
         diagnosis: Diagnosis,
     ) -> FilterOutcome:
-        found = self._search(framework, state, pod, nodes)
+        wanted = self.nodes_to_find(framework, len(nodes))
+        found = framework.filter_nodes(state, pod, nodes, wanted)
+        if self._observer is not None:
+            self._observer.nodes_filtered(nodes, wanted, found)
         processed = found.processed
         # Nobody asks why some nodes were refused while others pass.
         if (
             not found.count
             or self._observer is not None
             or found.error is not None
-            or framework.handle.extenders
+            or framework.parts.extenders
         ):
             diagnosis.add_codes(found.refused)
         elif diagnosis.node_to_status.codes is not None:
@@ -417,16 +422,17 @@ class GenericScheduler:
             raise SchedulingError(found.error)
         return found
 
-    def _search(
-        self, framework: Framework, state: CycleState, pod: Pod, nodes: NodeSelection
-    ) -> FilterOutcome:
-        """Filter the nodes in order until enough have passed or a plugin fails."""
-        wanted = self.nodes_to_find(framework, len(nodes))
-        found = framework.filter_nodes(state, pod, nodes, wanted)
-        if self._observer is not None:
-            self._observer.nodes_filtered(nodes, wanted, found)
-        return found
-
     def nodes_to_find(self, framework: Framework, nodes: int) -> int:
-        """Return the number of feasible nodes that ends a search of so many nodes."""
-        return nodes if self.is_exhaustive else nodes_to_find(framework, self._percentage, nodes)
+        """Return the number of feasible nodes that ends a search of so many nodes.
+
+        The profile's own percentage comes before that of the scheduler.
+        """
+        if self.is_exhaustive:
+            return nodes
+        # Nothing prefers one feasible node to another without scores and extenders, so the first one is as good as any.
+        if not framework.has_score_plugins and not any(
+            extender.is_filter or extender.is_prioritizer for extender in framework.parts.extenders
+        ):
+            return 1
+        own = framework.profile.percentage_of_nodes_to_score
+        return num_feasible_nodes_to_find(self._percentage if own is None else own, nodes)

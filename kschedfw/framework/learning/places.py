@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
 from operator import attrgetter, itemgetter
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from kschedfw.framework.nodes.reads import Reads
 
@@ -83,16 +83,14 @@ def readers(places: Sequence[Place]) -> Callable[[object], tuple[Hashable, ...]]
     parts = [_expression(place, "root", constants) for place in places]
     # Built as source since this runs for each pod and each changed node: a call for each step would take five times as
     # long. The names are those of attributes of API classes, and keys are constants of the function.
-    fast: Callable[[object], tuple[Hashable, ...]] = eval(f"lambda root: ({', '.join(parts)},)", constants)
     each = [reader(place) for place in places]
-
-    def read(root: object) -> tuple[Hashable, ...]:
-        try:
-            return fast(root)
-        except Exception:  # something isn't there, and has to be found out place by place
-            return tuple([read_one(root) for read_one in each])
-
-    return read
+    constants["place_by_place"] = lambda root: tuple([read_one(root) for read_one in each])
+    # An exception means that something isn't there, and has to be found out place by place.
+    exec(
+        f"def read(root):\n try: return ({', '.join(parts)},)\n except Exception: return place_by_place(root)",
+        constants,
+    )
+    return cast("Callable[[object], tuple[Hashable, ...]]", constants["read"])
 
 
 def _expression(place: Place, text: str, constants: dict[str, object]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -78,10 +79,8 @@ class Snapshot:
     """
 
     def __init__(self, node_infos: Iterable[NodeInfo] = ()) -> None:
-        self._table: NodeTable | None = None
         self._torn: NodeTable | None = None
         """The table, if a change of it has raised; it is written anew before anybody reads it."""
-        self._selection: NodeSelection | None = None
         self._topology: TopologyIndex | None = None
         self._claims: ClaimIndex | None = None
         self._with_affinity: tuple[NodeInfo, ...] | None = None
@@ -145,13 +144,13 @@ class Snapshot:
         dict.update(rows, zip(names[first:beyond], range(first, beyond), strict=True))
         infos = [*old[:first], *moved, *old[old_end:]]
         self._forget_affinity()
-        self._selection = None
+        self.__dict__.pop("selection", None)
         before = np.arange(len(old), dtype=np.int64)
         moved_from = np.concatenate((before[:first], np.array(sources, dtype=np.int64), before[old_end:]))
         try:
             self._node_infos, self._rows, self._names = ReadOnlyList(infos), rows, names
-            if self._table is not None:
-                self._table.move(infos, rows, moved_from)
+            if (table := self._made_table) is not None:
+                table.move(infos, rows, moved_from)
         except BaseException:
             self._tear()
             raise
@@ -162,7 +161,7 @@ class Snapshot:
         Raises:
             NodeNotFoundError: a node isn't in the snapshot.
         """
-        infos, rows, table = self._node_infos, self._rows, self._table
+        infos, rows, table = self._node_infos, self._rows, self._made_table
         try:
             for info in changed:
                 name = info.node.metadata.name
@@ -223,53 +222,55 @@ class Snapshot:
         row = self._rows.get(node_name)
         return None if row is None else self._node_infos[row]
 
-    @property
+    # These are read several times for each pod, so they are attributes once they are made. `_tear` drops them.
+
+    @cached_property
     def table(self) -> NodeTable:
         """The nodes in columns, row i being `node_infos[i]`; made on first use, and kept in step from then on."""
-        if self._table is None:
-            if self._torn is None:
-                self._table = NodeTable.of(self._node_infos)
-            else:
-                # The same table, since plugins listen to it.
-                self._torn.rebuild(self._node_infos, self._rows)
-                self._table, self._torn = self._torn, None
-        return self._table
+        if self._torn is None:
+            return NodeTable.of(self._node_infos)
+        # The same table, since plugins listen to it.
+        table = self._torn
+        table.rebuild(self._node_infos, self._rows)
+        self._torn = None
+        return table
 
     @property
+    def _made_table(self) -> NodeTable | None:
+        """The table, if anybody has asked for it."""
+        return self.__dict__.get("table")
+
+    @cached_property
     def topology(self) -> TopologyIndex:
         """Counts of the pods and their terms by domain; made on first use, and kept in step from then on."""
-        # A torn table is written anew by whoever asks for it, and its listeners with it.
-        if self._topology is None or self._table is None:
-            table = self.table
-            if self._topology is None:
-                self._topology = TopologyIndex(table)
+        table = self.table  # a torn table is written anew, and its listeners with it
+        if self._topology is None:
+            self._topology = TopologyIndex(table)
         return self._topology
 
-    @property
+    @cached_property
     def claims(self) -> ClaimIndex:
         """The uses of persistent volume claims; made on first use, and kept in step from then on."""
-        if self._claims is None or self._table is None:
-            table = self.table
-            if self._claims is None:
-                self._claims = ClaimIndex(table)
+        table = self.table
+        if self._claims is None:
+            self._claims = ClaimIndex(table)
         return self._claims
 
     def update_image_states(self) -> None:
         """Update the nodes' image states: the number of nodes of the snapshot that have each image."""
         self.update(list(with_image_states(self._node_infos)))
 
-    @property
+    @cached_property
     def selection(self) -> NodeSelection:
         """All nodes, in visiting order."""
-        if self._selection is None:
-            self._selection = NodeSelection.whole(self.table)
-        return self._selection
+        return NodeSelection.whole(self.table)
 
     def _tear(self) -> None:
         """Have the table written anew before anybody reads it: some row may be half written, or a listener behind."""
-        if self._table is not None:
-            self._torn, self._table = self._table, None
-        self._selection = None
+        if (table := self._made_table) is not None:
+            self._torn = table
+        for name in ("table", "topology", "claims", "selection"):
+            self.__dict__.pop(name, None)
 
     def _row(self, node_name: str) -> int:
         try:

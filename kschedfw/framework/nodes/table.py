@@ -98,6 +98,8 @@ class NodeTable:
         self.node_changes = ChangeLog()
         self.pod_changes = ChangeLog()
         self.layout = 0
+        self.state_of_nodes = object()
+        """Another object after every change of node objects or of their rows: readers compare its identity."""
         self._encoded: dict[Hashable, EncodedColumn[Any]] = {}
         self._encoded_from_pods: list[EncodedColumn[Any]] = []
         self._listeners: list[TableListener] = []
@@ -256,6 +258,7 @@ class NodeTable:
         if node_changed:
             self._write_node(row, info, old.allocatable)
             self.node_changes.append(row, len(infos))
+            self.state_of_nodes = object()
         # PodInfos compare by identity, so this is a comparison of pointers.
         pods_changed = info.pods is not old.pods and (info.pods != old.pods or _sums_differ(info, old))
         if pods_changed:
@@ -296,6 +299,7 @@ class NodeTable:
             log.move_rows(moved_to)
         self._place(node_infos, rows, moved_from)
         self.layout += 1
+        self.state_of_nodes = object()
         self._moves.append((len(old), moved_from))
         self._moved_since.clear()
         for column in self._encoded.values():
@@ -309,6 +313,7 @@ class NodeTable:
         To readers it is a new layout, and both logs begin after it.
         """
         self.layout += 1
+        self.state_of_nodes = object()
         for log in (self.node_changes, self.pod_changes):
             log.begin_anew()
         self._changed_since.clear()

@@ -65,7 +65,7 @@ class Framework(SearchHooks, BindingHooks, PlacementHooks):
         evaluation: Evaluation = Evaluation.MEMO,
     ) -> None:
         check_cluster(parts.cluster, ClusterClient, "Framework")
-        self.profile = profile
+        self.profile, self.parts = profile, parts
         self.waiting_pods = parts.waiting_pods
         self.handle = Handle(profile.scheduler_name, parts)
         self.plugins: Mapping[str, AnyPlugin] = {

@@ -128,9 +128,12 @@ class SearchHooks:
             wanted = len(nodes)
         plan, meter = state.find(PLAN) or self._begin_cycle(state, pod), self._meter
         # The snapshot may have changed since the pre_filters ran, if that is how a framework is used.
-        plan.prepare(pod, self._snapshot, self._pre_filters, self._pre_scores)
+        if plan.prepared_for is not self._snapshot.table.state_of_nodes:
+            self._prepare(plan, pod)
         started = 0.0 if meter is None else meter.now()
-        if self._is_planned and not _is_few(nodes):
+        # It is faster to ask about a few nodes one by one.
+        is_few = nodes.start is None and len(nodes) <= _FEWEST_TOGETHER and len(nodes) < len(nodes.table)
+        if self._is_planned and not is_few:
             try:
                 found = self._together.find(plan, state, pod, nodes, wanted)
             except HOOK_FAILURES as error:
@@ -239,9 +242,13 @@ class SearchHooks:
         """Look up the plan for pods like this one, and write it to the state."""
         # In a sampled cycle single plugins are timed, so they are asked what could be computed.
         plan = self._plans.of(pod, self._snapshot.table, computes=not state.record_plugin_metrics)
-        plan.prepare(pod, self._snapshot, self._pre_filters, self._pre_scores)
+        if plan.prepared_for is not self._snapshot.table.state_of_nodes:
+            self._prepare(plan, pod)
         state.write(PLAN, plan)
         return plan
+
+    def _prepare(self, plan: Plan, pod: Pod) -> None:
+        plan.prepare(pod, self._snapshot, self._pre_filters, self._pre_scores)
 
     # Questions about single nodes
 
@@ -359,7 +366,8 @@ class SearchHooks:
         ):
             return None
         plan = self._plans.of(pod, table, is_one_of_many=True)
-        plan.prepare(pod, self._snapshot, self._pre_filters, self._pre_scores)
+        if plan.prepared_for is not table.state_of_nodes:
+            self._prepare(plan, pod)
         state, nodes = CycleState(), self._snapshot.selection
         for each in plan.steps:
             if each.name in plan.kept or each.name in plan.computed:
@@ -385,8 +393,3 @@ class SearchHooks:
         if not all(each.name in state.skip_score_plugins for each, _ in plan.scores_added):
             return None
         return PlannedPod(base, requests, state, skipped, state.skip_score_plugins)
-
-
-def _is_few(nodes: NodeSelection) -> bool:
-    """Return whether it is faster to ask about these nodes one by one."""
-    return nodes.start is None and len(nodes) <= _FEWEST_TOGETHER and len(nodes) < len(nodes.table)

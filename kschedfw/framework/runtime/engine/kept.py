@@ -70,7 +70,7 @@ class Kept:
 
     To look these up for all nodes is faster than to find out which rows have changed.
     """
-    _version: object = None
+    _prepared_for: object = None
     _is_followed: bool | None = None
     """True if what pre_filter and pre_score of a learned step answer is known, which always holds; None before."""
     _refusals: Column | None = None
@@ -101,11 +101,11 @@ class Kept:
         """True if the filter's answers are kept here."""
         return not (self.filter_fails or self.is_by_value)
 
-    def prepare(self, pod: Pod, nodes: Sequence[NodeInfo], version: object) -> None:
+    def prepare(self, pod: Pod, nodes: Sequence[NodeInfo], state_of_nodes: object) -> None:
         """Call pre_filter and pre_score if the node objects have changed, where their answers hold for all pods."""
-        if self.is_idle or self._version == version:
+        if self.is_idle or self._prepared_for is state_of_nodes:
             return
-        self._version = version
+        self._prepared_for = state_of_nodes
         if self.step.is_learned:
             if self._is_followed is None:
                 self._is_followed = self._follow_pre_hooks(pod, nodes)
@@ -113,7 +113,7 @@ class Kept:
             return
         self.filter_fails = self.score_fails = False
         # pre_filter and pre_score see all nodes. Their results are kept only where the plugin reads node objects alone,
-        # which `version` follows.
+        # which `state_of_nodes` follows.
         if self.reads_nodes:
             self.pre_filter = self._prepared(self.step.pre_filter, pod, nodes)
             self.pre_score = self._prepared(self.step.pre_score, pod, nodes)

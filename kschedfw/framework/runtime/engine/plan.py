@@ -88,7 +88,8 @@ class Plan:
     """The filters that may refuse a node now: all but those in the base that refuse none."""
     _counters: dict[tuple[str, frozenset[str]], Callable[[int], None]] = attrs.field(factory=dict)
     _base: Base | None = None
-    _version: object = None
+    prepared_for: object = None
+    """The state of node objects (`NodeTable.state_of_nodes`) that `prepare` has seen."""
     _columns: BoundedDict[Hashable, object] = attrs.field(factory=lambda: BoundedDict(_MOST_COLUMNS))
 
     @balanced.default
@@ -133,13 +134,10 @@ class Plan:
         pre_filters: Sequence[tuple[str, Hook]],
         pre_scores: Sequence[tuple[str, Hook]],
     ) -> None:
-        """Call the hooks whose answers hold for all pods of the plan, if the node objects have changed."""
-        table = snapshot.table
-        version = table.layout, table.node_changes.version
-        if self._version == version:
-            return
+        """Call the hooks whose answers hold for all pods of the plan, after the node objects have changed."""
+        nodes = snapshot.table.state_of_nodes
         for each in self.kept.values():
-            each.prepare(pod, snapshot.node_infos, version)
+            each.prepare(pod, snapshot.node_infos, nodes)
         found = {name: each.pre_filter for name, each in self.kept.items()}
         self.pre_filter = _hook_steps(pre_filters, found)
         scoring = {name: each.pre_score for name, each in self.kept.items()}
@@ -150,7 +148,7 @@ class Plan:
         self.told = _told(pre_filters, found), _told(pre_scores, scoring)
         self._counters.clear()
         self._base = None
-        self._version = version
+        self.prepared_for = nodes
 
     def base(self, state: CycleState, pod: Pod, table: NodeTable) -> Base:
         """Return what the pass begins with. Ask the plugins whose answers are kept where none is known.

@@ -119,7 +119,7 @@ class Together:
     def __init__(self, filters: NodeByNode, scoring: NodeByNode, handle: Handle) -> None:
         self._filters = filters
         self._scoring = scoring
-        self._handle = handle
+        self._nominator = handle.nominator
         self._nominated = NominatedRoom(filters, handle.nominator)
         self._kept = KeptTotalsOfPods()
         self._pods = 0
@@ -228,7 +228,7 @@ class Together:
                     raise
                 if refused.any():
                     found.append(refused.view(np.int8))
-        if not self._handle.nominator.is_empty:
+        if not self._nominator.is_empty:
             crowded = self._nominated.refused(plan, state, pod, nodes)
             if crowded is not None:
                 found.append(crowded)
@@ -294,7 +294,7 @@ class Together:
         found: Codes = np.zeros(len(table), dtype=np.int32) if known is None else known
         for row, status in run.said.items():
             found[row] = codes.code_of(status)
-        if not self._handle.nominator.is_empty:
+        if not self._nominator.is_empty:
             self._nominated.add_refusals(plan, state, run.pod, nodes, run.totals, found)
         return NodeCodes(
             looked_at, table.take(found, looked_at.rows), codes.statuses, count=run.processed - run.count
