@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -20,6 +20,7 @@ from rich.text import Text
 from kschedfw.api.convert import json_name
 from kschedfw.api.quantity import Quantity
 from kschedfw.cli.construction import refused_plugin
+from kschedfw.cli.learned_facts import learned_facts
 from kschedfw.cli.plugins_new import NEW_HELP, new_plugin
 from kschedfw.cli.tables import LIST_WIDTH, print_parts, stdout_console
 from kschedfw.config.effective import plain
@@ -205,11 +206,14 @@ def show_plugin(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The plugin's name, as in a profile.")],
     as_json: _AsJson = False,
 ) -> None:
-    found = summary(Registry(), name)
+    registry = Registry()
+    found = summary(registry, name)
+    learned = learned_facts(registry, name) if found.pure else {}
     if as_json:
-        print(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+        tried = {"learned": learned} if found.pure else {}
+        print(json.dumps({**found.to_json(), **tried}, indent=2, ensure_ascii=False))
     else:
-        print_parts(stdout_console(), _parts(found))
+        print_parts(stdout_console(), _parts(found, learned))
 
 
 plugins_app.command("new", help=NEW_HELP, short_help="Make a distribution with a plugin, to begin from.")(
@@ -258,7 +262,7 @@ def _narrow(found: list[PluginSummary]) -> Iterator[RenderableType]:
         yield Padding(Text("; ".join(filter(None, facts))), (0, 0, 0, 2))
 
 
-def _parts(found: PluginSummary) -> Iterator[RenderableType]:
+def _parts(found: PluginSummary, learned: Mapping[str, str]) -> Iterator[RenderableType]:
     source = f"  {found.source}" if found.source else ""
     yield Text(found.name, "bold") + Text(source, "dim")
     yield Padding(Text(_reflowed(found.doc) or "It has no docstring."), (1, 0))
@@ -270,9 +274,13 @@ def _parts(found: PluginSummary) -> Iterator[RenderableType]:
     facts.add_row("hooks", ", ".join(found.hooks) or "none")
     if found.pure:
         facts.add_row("pure", "yes: what filter and score read is learned, and answers are reused")
-    else:
+        for hook, fact in learned.items():
+            facts.add_row(hook, fact)
+    elif found.reads or found.signs:
         facts.add_row("reads", found.reads or "not said, so that answers are never reused")
         facts.add_row("sign", "yes" if found.signs else "no, so that answers are never reused")
+    else:
+        facts.add_row("pure", "no, so that it is asked about each node for each pod")
     facts.add_row("batch", ", ".join(found.batch) or "no")
     yield facts
     if not found.arguments:

@@ -6,11 +6,12 @@ import json
 import re
 from importlib.metadata import EntryPoint
 from typing import Any
+from zlib import crc32
 
 import attrs
 import pytest
 
-from kschedfw import FrozenDict, Handle, Plugin, Quantity, Registry, hookimpl
+from kschedfw import FrozenDict, Handle, NodeInfo, Plugin, Quantity, Registry, Status, hookimpl
 from kschedfw.api.pod import Pod
 from kschedfw.cli import app, plugins
 from kschedfw.cli.plugins import summaries, summary
@@ -196,11 +197,12 @@ class TestList:
             "  filter; reads node; pure"
         )
 
-    def test_json_has_what_show_has(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_json_has_what_show_has_but_for_what_is_learned(self, capsys: pytest.CaptureFixture[str]) -> None:
         listed = printed_json(capsys, "list")
         assert [each["name"] for each in listed] == Registry().names()
         for each in listed[:3]:
-            assert printed_json(capsys, "show", each["name"]) == each
+            shown = printed_json(capsys, "show", each["name"])
+            assert {key: value for key, value in shown.items() if key != "learned"} == each
 
     def test_a_plugin_that_can_not_be_loaded_does_not_hide_the_others(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -278,3 +280,59 @@ class TestShow:
         assert (code, out) == (2, "")
         assert err.startswith("kschedfw: plugin 'NodeLable': no installed distribution offers it")
         assert err.endswith("did you mean 'NodeLabel'?\n")
+
+
+class Zoned(Plugin):
+    """Keeps apps to zones, and likes some pairs of a pod and a node."""
+
+    name = "Zoned"
+    pure = True
+
+    @hookimpl
+    def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
+        zone = node_info.node.labels.get("topology.kubernetes.io/zone")
+        return Status.unschedulable("elsewhere") if pod.labels.get("zone", zone) != zone else None
+
+    @hookimpl
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        return crc32(f"{pod.name} {node_info.name}".encode()) % 101
+
+
+class Needy(Plugin[RackArgs]):
+    name = "Needy"
+    args_type = RackArgs
+    pure = True
+
+    @hookimpl
+    def filter(self, node_info: NodeInfo) -> None: ...
+
+
+class TestLearnedFacts:
+    """`show` tries a pure plugin with a few pods and nodes."""
+
+    @pytest.fixture(autouse=True)
+    def offered(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        registry = Registry()
+        for each in (Zoned, Needy):
+            registry.register(each)
+        monkeypatch.setattr(plugins, "Registry", lambda: registry)
+
+    def test_reads_of_a_hook_are_named_and_one_whose_answers_never_repeat_is_told(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "200")
+        out = run(capsys, "show", "Zoned")[1]
+        assert (
+            "filter      reads of the pod: label zone; of the node: label topology.kubernetes.io/zone\n"
+            in out
+        )
+        paused = "the answers of score seldom repeat, so that learning paused: it is asked about each node"
+        assert f"score       {paused}\n" in out
+
+    def test_json_has_them_too(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert printed_json(capsys, "show", "Zoned")["learned"].keys() == {"filter", "score"}
+
+    def test_there_are_none_of_a_plugin_that_needs_arguments(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert printed_json(capsys, "show", "Needy")["learned"] == {}

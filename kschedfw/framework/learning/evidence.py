@@ -49,7 +49,7 @@ def _parts(places: Iterable[Place], root: object) -> Sequence[tuple[str, str]]:
 
 
 def _part(place: Place, value: object) -> tuple[str, str] | None:
-    name = _name(place)
+    name = place_name(place)
     if any(kind == "each" for kind, _ in place):
         if place[-1][0] in ("kind", "empty") or not isinstance(value, tuple):
             return None
@@ -76,7 +76,7 @@ def _shown(value: object) -> str:
     return printable(str(value), _LONGEST)
 
 
-def _name(place: Place) -> str:
+def place_name(place: Place) -> str:
     """Return the name of a place in words: `label rack`, `taints key`, `requested milli cpu`."""
     words = []
     last = max((at for at, (kind, _) in enumerate(place) if kind == "attribute"), default=-1)

@@ -114,6 +114,15 @@ class LearnedHook(ABC):
         """Tell whether the batch form answers now."""
         return not self.problem and not self._pause
 
+    @property
+    def obstacle(self) -> str:
+        """The reason why the hook was asked about each node, for some pods at least; empty if it wasn't."""
+        if self.problem:
+            return f"what {self.hook_name} reads can't be learned: {self.problem}"
+        return (
+            f"the answers of {self.hook_name} seldom repeat, so that learning paused" if self.pauses else ""
+        )
+
     def __call__(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Any:
         """Return what the batch form answers; None where the hook must be asked about each node."""
         if self.problem:

@@ -71,12 +71,12 @@ class PluginMemo:
 
     @classmethod
     def of(cls, plugin: AnyPlugin) -> PluginMemo:
-        missing = []
-        if plugin.reads is None:
-            missing.append("reads")
-        if type(plugin).sign is Plugin.sign:
-            missing.append("sign")
-        return cls(objection=f"it doesn't declare {' and '.join(missing)}" if missing else "")
+        signs = type(plugin).sign is not Plugin.sign
+        if plugin.pure or (plugin.reads is not None and signs):
+            return cls()
+        if plugin.reads is None and not signs:
+            return cls(objection="it isn't pure")
+        return cls(objection=f"it isn't pure, and doesn't declare {'reads' if signs else 'sign'}")
 
     def signing_failed(self, plugin: AnyPlugin, error: BaseException) -> None:
         """Record that `sign` failed, so that the plugin's answers can't be kept. Only the first failure is logged."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from zlib import crc32
 
 import attrs
 import pytest
@@ -12,7 +13,7 @@ from kschedfw_lab.bench.memo import PluginUse, together
 from kschedfw_lab.bench.results import Part
 from kschedfw_lab.bench.stage import Case
 
-from kschedfw import Evaluation, NodeInfo, Plugin, Profile, Registry, hookimpl
+from kschedfw import Evaluation, NodeInfo, Plugin, Pod, Profile, Registry, hookimpl
 from kschedfw.framework.plugin import AnyPlugin
 
 NODES = 20
@@ -40,10 +41,10 @@ def test_a_plugin_that_promises_nothing_is_asked_about_every_node_for_every_pod(
         "batch": False,
         "rowsAskedPerAttempt": NODES,
         "spared": 0.0,
-        "whyNot": "it doesn't declare reads and sign",
+        "whyNot": "it isn't pure",
         "repeated": 1.0,
-        "suggestion": "100% of its answers about a node were those for the pod before: with `reads` and `sign`, which "
-        "need no batch form, they would be kept",
+        "suggestion": "100% of its answers about a node were those for the pod before: if they depend on the arguments "
+        "alone, `pure = True` saves these calls",
     }
 
 
@@ -65,11 +66,21 @@ def test_it_is_said_of_a_pure_plugin_why_it_is_not_learned() -> None:
             for number in range(65):
                 node_info.node.labels.get(f"label-{number}")
 
-    plugins = used(Learned, Curious)
+    class Scattered(Plugin):
+        name = "Scattered"
+        pure = True
+
+        @hookimpl
+        def score(self, pod: Pod, node_info: NodeInfo) -> int:
+            return crc32(f"{pod.name} {node_info.name}".encode()) % 101
+
+    plugins = used(Learned, Curious, Scattered)
     assert (plugins["Learned"].why_not, plugins["Learned"].batch) == ("", True)
     assert not plugins["Learned"].suggestion
     expected = "what filter reads can't be learned: it reads more than 64 different things"
     assert plugins["Curious"].why_not == expected
+    expected = "the answers of score seldom repeat, so that learning paused"
+    assert plugins["Scattered"].why_not == expected
 
 
 def test_keeping_answers_is_suggested_to_plugins_that_repeat_themselves_alone() -> None:
@@ -118,4 +129,4 @@ def test_measurements_are_added_up_by_plugin() -> None:
     open_, summed = together([*first.values(), other["Open"], silent])
     assert open_.plugin == "Open"
     assert (summed.attempts, summed.rows_per_attempt, summed.spared) == (20, 5.0, 0.75)
-    assert summed.why_not == "it doesn't declare reads and sign"
+    assert summed.why_not == "it isn't pure"

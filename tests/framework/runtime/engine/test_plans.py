@@ -268,12 +268,12 @@ class TestFailedSignatures:
         assert not plan_of(framework, of_kind("bad")).kept
         assert plan_of(framework, of_kind("a")) is first
 
-    def test_what_is_missing_is_named(self) -> None:
+    def test_a_promise_that_is_missing_is_named(self) -> None:
         neither, unsigned = plugin("B", filter=answering(None)), plugin("C", filter=answering(None))
         unsigned.reads = Reads.NODE
         report = make_framework(neither, unsigned, snapshot=snapshot_of(3)).memo_report()
-        assert report["B"].objection == "it doesn't declare reads and sign"
-        assert report["C"].objection == "it doesn't declare sign"
+        assert report["B"].objection == "it isn't pure"
+        assert report["C"].objection == "it isn't pure, and doesn't declare sign"
 
 
 WRITTEN = StateKey[str]("written")

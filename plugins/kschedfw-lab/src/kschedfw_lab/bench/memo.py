@@ -7,13 +7,13 @@ from itertools import groupby
 
 import attrs
 
-from kschedfw import AnyPlugin, ExtensionPoint, Framework, PluginMemo, Reads
+from kschedfw import ExtensionPoint, Framework, PluginMemo, Reads
 
 _FORMS = ((ExtensionPoint.FILTER, "filter_batch"), (ExtensionPoint.SCORE, "score_batch"))
 
 
 REPETITIVE = 0.9
-"""The share of repeated answers from which on a report suggests that the plugin should declare `reads` and `sign`."""
+"""The share of repeated answers from which on a report suggests that the plugin should promise to be `pure`."""
 
 
 @attrs.frozen
@@ -23,8 +23,8 @@ class PluginUse:
     `rows_asked` is the number of nodes for which either form of its hooks was called; `rows_asked_before` is this
     number in earlier attempts. `rows_in_question` is the number of calls if every attempt called the plugin for every
     node at each of its `points`. `why_not` says why its answers can't be reused; empty if they can. `promises` is true
-    if the plugin declares `reads` and `sign`. If it doesn't, `repeated` is the share of answers that equal the answer
-    for the previous pod on the same node; None if that isn't known.
+    if the plugin is `pure`, or declares `reads` and `sign`. Otherwise `repeated` is the share of answers that equal
+    the answer for the previous pod on the same node; None if that isn't known.
     """
 
     plugin: str
@@ -46,8 +46,8 @@ class PluginUse:
         if self.promises or self.repeated is None or self.repeated < REPETITIVE:
             return ""
         return (
-            f"{self.repeated:.0%} of its answers about a node were those for the pod before: with `reads` and "
-            "`sign`, which need no batch form, they would be kept"
+            f"{self.repeated:.0%} of its answers about a node were those for the pod before: if they depend on the "
+            "arguments alone, `pure = True` saves these calls"
         )
 
     @property
@@ -126,23 +126,16 @@ def _use(
         attempts=attempts,
         rows_asked=counts.rows_asked - asked_before,
         rows_in_question=attempts * nodes * len(forms),
-        why_not="; ".join(_unlearned(framework, name) if learned else _obstacles(plugin, counts)),
+        why_not="; ".join(_obstacles(framework, name, counts)),
         rows_asked_before=asked_before,
-        promises=bool(learned) or not PluginMemo.of(plugin).objection,
+        promises=not PluginMemo.of(plugin).objection,
     )
 
 
-def _unlearned(framework: Framework, plugin: str) -> Iterator[str]:
-    """Yield the reasons why a pure plugin's hooks were asked about each node."""
-    for name, form in framework.learned[plugin].forms.items():
-        hook = name.removesuffix("_batch")
-        if form.problem:
-            yield f"what {hook} reads can't be learned: {form.problem}"
-        elif form.pauses:
-            yield f"the answers of {hook} seldom repeat, so that learning paused"
-
-
-def _obstacles(plugin: AnyPlugin, counts: PluginMemo) -> Iterator[str]:
+def _obstacles(framework: Framework, name: str, counts: PluginMemo) -> Iterator[str]:
+    """Yield the reasons why the plugin's hooks were asked about each node."""
+    plugin = framework.plugins[name]
+    yield from filter(None, [each.obstacle for each in framework.learned[name].forms.values()])
     if counts.objection:
         yield counts.objection
     if plugin.reads is Reads.CLUSTER:
