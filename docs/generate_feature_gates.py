@@ -66,13 +66,13 @@ Of v1.37 these aren't here:
 | where | what |
 | --- | --- |
 | batching | members of a group reuse one another's searches |
-| queue | a group is one entity: a gated member holds all back, and a new member waits while its group backs off |
+| queue | members without a PodGroup, and those that come during its cycle, have names of their own in metrics |
 | preemption | nodes' `podPreemptionPolicy`, for pods that are resized (InPlacePodVerticalScalingSchedulerPreemption) |
 | placements | groups of groups |
 | configuration | `podGroupPostFilter`: DefaultPreemption preempts for groups wherever it is enabled at postFilter |
 | devices | All devices with shared counters, fractions in ranges of capacities, DeviceTaintRules |
 | what is written | events of assigned, unscheduled and target pods apart, several conditions in one patch |
-| metrics | `scheduler_queued_entities` and `scheduler_queue_incoming_entities_total`, which count groups as one |
+| metrics | those of preemption by groups (`scheduler_workload_preemption_attempts_total` and five more) |
 """
 
 

@@ -114,6 +114,14 @@ class BatchFlush(StrEnum):
     NORMALIZE_ERROR = "normalize_error"
 
 
+class EntityKind(StrEnum):
+    """The kinds of what the queue counts as one since v1.37."""
+
+    POD = "pod"
+    """A pod that is in no group."""
+    GROUP = "podgroup"
+
+
 class DevicePreparation(StrEnum):
     """The end of a wait for allocated devices to be prepared."""
 
@@ -271,6 +279,14 @@ class MetricsRecorder(Protocol):
 
     def pod_incoming(self, queue: str, event: str) -> None:
         """A pod has moved into a part of the queue because of the event."""
+        return
+
+    def queued_entities(self, queue: str, kind: EntityKind, count: int) -> None:
+        """The number of groups, or of pods without one, in a part of the queue (since v1.37)."""
+        return
+
+    def entity_incoming(self, queue: str, event: str, kind: EntityKind) -> None:
+        """A group, or a pod without one, has moved into a part of the queue because of the event (since v1.37)."""
         return
 
     def unschedulable_pods(self, plugin: str, profile: str, change: int) -> None:

@@ -31,7 +31,7 @@ from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.framework.versions.v1_37 import GROUP_BACKOFF, RESIZED_PODS
+from kschedfw.framework.versions.v1_37 import GROUP_BACKOFF, GROUP_ENTITY, RESIZED_PODS
 from kschedfw.scheduler.attempt import Attempt, Moment
 from kschedfw.scheduler.batching import Batching
 from kschedfw.scheduler.binding_cycle import BindingCycle
@@ -171,6 +171,7 @@ class Scheduler:
             unschedulable_timeout=unschedulable_timeout,
             groups=grouping,
             size_of=parts.groups.size_of if grouping and feature_gates.follows(GROUP_BACKOFF) else None,
+            entities=feature_gates.follows(GROUP_ENTITY),
             retry_unchanged=not may_rest,
             metrics=metrics,
         )

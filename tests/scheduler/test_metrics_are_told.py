@@ -102,6 +102,8 @@ def test_a_scheduler_tells_all_there_is_to_tell() -> None:
     # and test_batching have these
     elsewhere = {"claim_created", "devices_prepared", "volume_stage_failed", "plugin_metric"}
     elsewhere |= {"group_attempt", "group_algorithm", "batch_rescored"}
+    # tests/scheduler/queue/test_group_entities
+    elsewhere |= {"queued_entities", "entity_incoming"}
     assert called == {name for name in vars(MetricsRecorder) if not name.startswith("_")} - elsewhere
 
 

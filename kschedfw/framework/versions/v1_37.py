@@ -87,6 +87,17 @@ GROUP_BACKOFF: Final = Rule(
     "kubernetes/kubernetes pkg/scheduler/backend/queue/backoff_queue.go, calculateBackoffDuration",
 )
 
+GROUP_ENTITY: Final = Rule(
+    "PodGroupEntity",
+    "1.37",
+    "the queue",
+    "members are queued one by one: a gated member is left behind, and a new one takes those along that back off",
+    "a group is one entity: a gated member holds all back, a new one joins its group where that waits, and members that"
+    " come during the group's cycle wait for its end",
+    "KEP-4671; kubernetes/kubernetes pkg/scheduler/backend/queue/scheduling_queue.go, addPodGroupMember and"
+    " AddAttemptedPodGroupIfNeeded",
+)
+
 GROUP_LEFTOVERS: Final = Rule(
     "PodGroupLeftovers",
     "1.37",
@@ -146,6 +157,7 @@ RULES: Final = (
     GROUP_CONDITION,
     GROUP_BACKOFF,
     GROUP_LEFTOVERS,
+    GROUP_ENTITY,
     BATCH_RESCORING,
 )
 """The rules of v1.37."""

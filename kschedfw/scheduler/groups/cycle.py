@@ -123,6 +123,13 @@ class GroupCycle:
         if states is None:
             self._queue.add_unschedulable_if_not_present(popped)
             return
+        self._queue.begin_group(popped)
+        try:
+            self._run(key, states, popped)
+        finally:
+            self._queue.end_group(key)
+
+    def _run(self, key: str, states: MemberStates, popped: QueuedPodInfo) -> None:
         others = [pod for pod in states.unscheduled if pod.uid != popped.pod.uid]
         attempts = self._attempts([popped, *self._queue.take_members(others)])
         if not attempts:
@@ -145,11 +152,14 @@ class GroupCycle:
         states = self._parts.groups.get(key) or MemberStates()
         for attempt in attempts:
             states.put(attempt.pod)
+        self._queue.begin_group(attempts[0].info)
         try:
             return self._schedule(key, states, attempts, hold)
         except BaseException as error:
             self._fail_those_in_flight(attempts, error)
             raise
+        finally:
+            self._queue.end_group(key)
 
     def _fail_those_in_flight(self, attempts: Sequence[Attempt], error: BaseException) -> None:
         for attempt in attempts:
@@ -261,6 +271,7 @@ class GroupCycle:
         members = {each.attempt.pod.uid: each for each in tried}
         refused: dict[str, MemberRefusal] = {}
         call = CallIn()
+        keeps_turn = status.is_success and self._parts.feature_gates.follows(GROUP_LEFTOVERS)
         for attempt in attempts:
             member = members.get(attempt.pod.uid)
             if member is not None and _gets_its_node(member, status):
@@ -268,7 +279,6 @@ class GroupCycle:
                 continue
             # The member goes back to the queue; the next member that waits activates it again.
             call.is_done = False
-            keeps_turn = status.is_success and self._parts.feature_gates.follows(GROUP_LEFTOVERS)
             (attempt if member is None else member.attempt).keeps_turn = keeps_turn
             if member is None:
                 refusal = MemberRefusal(status)
@@ -278,6 +288,7 @@ class GroupCycle:
                 nomination = _nomination(member, status, preemption, is_waiting=is_waiting)
                 self._cycle.fail(member.attempt, refusal.status, nomination)
             refused[attempt.pod.uid] = refusal
+        self._queue.end_group(decision.group.key, keeps_turn=keeps_turn, is_refused=status.is_rejected)
         return refused
 
     def _take_place(self, member: MemberResult, call: CallIn, start: Start) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.metrics import MetricsRecorder, listens
+from kschedfw.framework.metrics import EntityKind, MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nominator import Nominator
 from kschedfw.scheduler.queue.in_flight import InFlight
@@ -57,6 +57,7 @@ class BlockingQueue(ABC):
         self._closed = False
         self._sequence = 0
         self._reported: dict[Place, int] = {}
+        self._reported_entities: dict[tuple[Place, EntityKind], int] = {}
 
     def pop(self, timeout: float | None = None) -> QueuedPodInfo | None:
         """Return the next pod; wait until there is one. None if the queue is closed, or after `timeout` seconds."""
@@ -118,6 +119,10 @@ class BlockingQueue(ABC):
     def _counts(self) -> dict[Place, int]:
         """Return pod counts by place, without pods in flight."""
 
+    @abstractmethod
+    def _entity_counts(self) -> Mapping[tuple[Place, EntityKind], int]:
+        """Return the number of groups, and of pods without one, by place; empty if they aren't counted."""
+
     def _begin_flight(self, info: QueuedPodInfo) -> None:
         info.attempts += 1
         info.clear_rejector_plugins()
@@ -146,6 +151,10 @@ class BlockingQueue(ABC):
             if self._reported.get(place, 0) != count:
                 self._reported[place] = count
                 self._metrics.pending_pods(place, count)
+        for entity, count in self._entity_counts().items():
+            if self._reported_entities.get(entity, 0) != count:
+                self._reported_entities[entity] = count
+                self._metrics.queued_entities(*entity, count)
 
     def _wait_until(self, deadline: float) -> None:
         self._waiting += 1

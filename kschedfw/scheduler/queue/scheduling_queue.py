@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 
 from kschedfw.api import Pod, group_key
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.events import ClusterEvent
-from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
+from kschedfw.framework.metrics import NO_METRICS, EntityKind, MetricsRecorder
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nominator import Nominator
 from kschedfw.scheduler.queue.appointments import Appointments
@@ -26,6 +26,7 @@ from kschedfw.scheduler.queue.cluster_events import (
     UNSCHEDULED_POD_ADD,
     pod_update_events,
 )
+from kschedfw.scheduler.queue.group_sub_queues import GroupSubQueues
 from kschedfw.scheduler.queue.hints import QueueingHints, Requeue
 from kschedfw.scheduler.queue.in_flight import Occurrence
 from kschedfw.scheduler.queue.protocol import (
@@ -70,6 +71,7 @@ class SchedulingQueue(BlockingQueue):
             again after its backoff, whatever plugin refused it.
         size_of: the number of pods that are scheduled together with a pod, by which the longest backoff grows (v1.37);
             None if it doesn't.
+        entities: whether a group is one entity of the queue (v1.37), as `GroupSubQueues` says.
         retry_unchanged: whether pods are flushed even if nothing has changed since all of them were tried last. False
             is for virtual time, which then passes in one step up to the next event: the queue is as if they had been
             tried, and refused as before. `note_change` has to be called before anything changes of which the queue
@@ -93,6 +95,7 @@ class SchedulingQueue(BlockingQueue):
         pop_from_backoff: bool = True,
         groups: bool = False,
         size_of: Callable[[Pod], int] | None = None,
+        entities: bool = False,
         retry_unchanged: bool = True,
         metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
@@ -104,7 +107,8 @@ class SchedulingQueue(BlockingQueue):
             self._clock,
             metrics,
         )
-        self._sub_queues = SubQueues(
+        kind = partial(GroupSubQueues, grouped=groups) if entities else SubQueues
+        self._sub_queues: SubQueues = kind(
             dict(profiles),
             BackoffPolicy(initial_backoff, max_backoff, windows=pop_from_backoff, size_of=size_of),
             pop_from_backoff=pop_from_backoff,
@@ -115,7 +119,11 @@ class SchedulingQueue(BlockingQueue):
         self._appointments = Appointments()
         self._groups = groups
         # A backoff that outlasts the timeout would delay attempts beyond the flush; that of a large group may.
-        may_rest = not retry_unchanged and size_of is None and max_backoff < unschedulable_timeout - WINDOW
+        may_rest = (
+            not (retry_unchanged or entities)
+            and size_of is None
+            and max_backoff < unschedulable_timeout - WINDOW
+        )
         self._stillness = Stillness() if may_rest else None
 
     # Pods come and go
@@ -177,6 +185,8 @@ class SchedulingQueue(BlockingQueue):
                 raise PodAlreadyQueuedError(info.pod, place)
             if flight is not None and flight.deleted:
                 return
+            if self._sub_queues.waits_for_cycle(info, keeps_turn=keeps_turn):
+                return
             if keeps_turn:
                 self._sub_queues.requeue(info, Requeue.IMMEDIATELY, SCHEDULE_ATTEMPT_FAILURE)
                 return
@@ -207,6 +217,26 @@ class SchedulingQueue(BlockingQueue):
             # A hint may have called back and added the pod, in a newer state. It must not be popped twice.
             if self._sub_queues.place(uid) is None:
                 self._sub_queues.requeue(info, verdict, SCHEDULE_ATTEMPT_FAILURE)
+
+    def begin_group(self, info: QueuedPodInfo) -> None:
+        """Begin the cycle of the group of a pod that was popped.
+
+        Since v1.37 members that come, or come back, wait for its end.
+        """
+        with self._changing:
+            self._sub_queues.begin_group(info)
+
+    def end_group(self, key: str, *, keeps_turn: bool = False, is_refused: bool = False) -> None:
+        """End the cycle of a group; may be called again.
+
+        Members that have waited for it come back together: with `keeps_turn` at once and in their old turn, else after
+        the backoff of a refusal (`is_refused`) or of an error.
+        """
+        with self._changing:
+            for info in self._sub_queues.waiting_members(key):
+                self._enter(info)
+            self._sub_queues.wakes += 1
+            self._sub_queues.end_group(key, keeps_turn=keeps_turn, is_refused=is_refused)
 
     def note_change(self) -> None:
         """Note that decisions may come out differently from now on (see `retry_unchanged`).
@@ -461,17 +491,19 @@ class SchedulingQueue(BlockingQueue):
         self._appointments.cancel(pod.uid)
 
     def _move(self, candidates: Iterable[QueuedPodInfo], occurrence: Occurrence) -> None:
-        event = occurrence.event
+        event, moved = occurrence.event, set[str]()
         self._sub_queues.wakes += 1
         for info in candidates:
             uid, profile = info.pod.uid, info.pod.spec.scheduler_name
-            # A hint may have called back and moved the pod.
-            if uid not in self._sub_queues.unschedulable:
+            entity = self._sub_queues.entity_of(info)
+            # A hint may have called back and moved the pod; or its group was moved, and its gates asked, with another.
+            if uid not in self._sub_queues.unschedulable or entity in moved:
                 continue
             if info.gated and not self._hints.concerns((profile, info.gating_plugin), event):
                 continue
             verdict = self._hints.judge(info, occurrence)
             if verdict is not Requeue.SKIP:
+                moved.add(entity)
                 self._sub_queues.unschedulable.remove(uid)
                 self._sub_queues.requeue(info, verdict, event.label)
 
@@ -527,3 +559,6 @@ class SchedulingQueue(BlockingQueue):
 
     def _counts(self) -> dict[Place, int]:
         return self._sub_queues.counts()
+
+    def _entity_counts(self) -> Mapping[tuple[Place, EntityKind], int]:
+        return self._sub_queues.entity_counts()

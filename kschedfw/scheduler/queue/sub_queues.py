@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kschedfw.api.pod import Pod
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.metrics import MetricsRecorder, listens
+from kschedfw.framework.metrics import EntityKind, MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.scheduler.queue.backoff import WINDOW, BackoffPolicy, BackoffQueue
 from kschedfw.scheduler.queue.cluster_events import POP_FROM_BACKOFF
@@ -85,6 +85,30 @@ class SubQueues:
             Place.GATED: gated,
         }
 
+    def entity_counts(self) -> Mapping[tuple[Place, EntityKind], int]:
+        """Return the number of entities by place and kind; empty up to v1.36, where nobody counts them."""
+        return {}
+
+    def entity_of(self, info: QueuedPodInfo) -> str:
+        """Return the name of what is moved when this pod is: its own uid, or its group's key."""
+        return info.pod.uid
+
+    # Cycles of groups: only since v1.37 members wait for their end
+
+    def begin_group(self, info: QueuedPodInfo) -> None:
+        """Note that the group of this pod, which was popped, is being scheduled."""
+
+    def waits_for_cycle(self, info: QueuedPodInfo, *, keeps_turn: bool) -> bool:  # noqa: ARG002  # see above
+        """Keep a member that comes back during its group's cycle until `end_group`. Return whether it is one."""
+        return False
+
+    def waiting_members(self, key: str) -> Sequence[QueuedPodInfo]:  # noqa: ARG002  # see above
+        """Return the members that wait for the end of their group's cycle."""
+        return ()
+
+    def end_group(self, key: str, *, keeps_turn: bool, is_refused: bool) -> None:
+        """Put the members that have waited back into the queue; see `SchedulingQueue.end_group`."""
+
     def peek(self) -> QueuedPodInfo | None:
         """Return the pod that `pop` would remove, without removing it."""
         info = self.active.peek()
@@ -96,7 +120,7 @@ class SubQueues:
         if info is None and self._pop_from_backoff:
             info = self.backoff.pop_early()
             if info is not None:
-                self._metrics.pod_incoming(Place.ACTIVE, POP_FROM_BACKOFF)
+                self._arrived(info, Place.ACTIVE, POP_FROM_BACKOFF)
         if info is not None:
             self._rejections.forget(info.pod.uid)
         return info
@@ -130,12 +154,15 @@ class SubQueues:
         """Make a pod active that isn't backing off, unless it is gated."""
         if not passed_gates and self._is_held_back(info):
             self._park(info, event)
-            return
+        else:
+            self._push_active(info, event)
+
+    def _push_active(self, info: QueuedPodInfo, event: str) -> None:
         self.note_first_attempt(info)
         self.unschedulable.remove(info.pod.uid)
         self.active.push(info.pod.uid, info)
         self._rejections.count(info)
-        self._metrics.pod_incoming(Place.ACTIVE, event)
+        self._arrived(info, Place.ACTIVE, event)
 
     def note_first_attempt(self, info: QueuedPodInfo) -> None:
         """Record the time at which the pod became active for the first time."""
@@ -166,17 +193,24 @@ class SubQueues:
     def _to_backoff(self, info: QueuedPodInfo, event: str) -> None:
         if self._pop_from_backoff and self._is_held_back(info):
             self._park(info, event)
-            return
+        else:
+            self._push_backoff(info, event)
+
+    def _push_backoff(self, info: QueuedPodInfo, event: str) -> None:
         self.unschedulable.remove(info.pod.uid)
         self.backoff.add(info)
         self._rejections.count(info)
-        self._metrics.pod_incoming(Place.BACKOFF, event)
+        self._arrived(info, Place.BACKOFF, event)
 
     def _park(self, info: QueuedPodInfo, event: str) -> None:
         if info.pod.uid not in self.unschedulable:
-            self._metrics.pod_incoming(Place.UNSCHEDULABLE, event)
+            self._arrived(info, Place.UNSCHEDULABLE, event)
         self.unschedulable.put(info)
         self._rejections.count(info)
+
+    def _arrived(self, info: QueuedPodInfo, place: Place, event: str) -> None:  # noqa: ARG002  # for groups
+        """Tell metrics that a pod has come to a place."""
+        self._metrics.pod_incoming(place, event)
 
     def _is_held_back(self, info: QueuedPodInfo) -> bool:
         """Run the pre_enqueue plugins of the pod's profile.

@@ -40,6 +40,7 @@ from kschedfw.framework.metrics import (
     BatchFlush,
     CachedObject,
     DevicePreparation,
+    EntityKind,
     HintResult,
     MeasuredPoint,
     MetricsRecorder,
@@ -81,6 +82,8 @@ def tell_everything(metrics: MetricsRecorder) -> None:
     metrics.volume_stage_failed(VolumeStage.BIND)
     metrics.pending_pods("active", 3)
     metrics.pod_incoming("active", "NodeAdd")
+    metrics.queued_entities("active", EntityKind.GROUP, 2)
+    metrics.entity_incoming("active", "NodeAdd", EntityKind.GROUP)
     metrics.unschedulable_pods("A", PROFILE, 1)
     metrics.queueing_hint("A", "NodeAdd", HintResult.QUEUE, 0.5)
     metrics.in_flight_events("NodeAdd", 1)
@@ -165,6 +168,8 @@ TABLE = [
     ("permit_wait_duration_seconds", "histogram", {"result"}, (0.001, 16.384, 15)),
     ("pending_pods", "gauge", {"queue"}, None),
     ("queue_incoming_pods", "counter", {"queue", "event"}, None),
+    ("queued_entities", "gauge", {"queue", "type"}, None),
+    ("queue_incoming_entities", "counter", {"queue", "event", "type"}, None),
     ("unschedulable_pods", "gauge", {"plugin", "profile"}, None),
     (
         "queueing_hint_execution_duration_seconds",

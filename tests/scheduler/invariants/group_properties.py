@@ -11,6 +11,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, group_key
 from kschedfw.framework.gate_table import WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.groups import MemberStates, QueuedGroup
+from kschedfw.framework.versions.v1_37 import GROUP_ENTITY
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.groups.cycle import turn
 from kschedfw.scheduler.groups.preemption import plan_preemption
@@ -107,9 +108,17 @@ def no_member_is_gated_in_vain(world: World) -> None:
 
     Unless victims of its group are still there, whose end will bring it back.
     """
-    passed_over = _passed_over(world)
+    passed_over = _passed_over(world) | _held_back_by_fellows(world)
     for pod, info in properties.gated_in_vain(world):
         assert pod.uid in passed_over, f"{pod.key} is held back by {info.gating_plugin}"
+
+
+def _held_back_by_fellows(world: World) -> set[str]:
+    """The members of groups with a gated pod: since v1.37 it holds all of them back."""
+    if not world.frameworks[0].handle.feature_gates.follows(GROUP_ENTITY):
+        return set()
+    groups = _members(world.pending()).values()
+    return {pod.uid for pods in groups if any(each.spec.scheduling_gates for each in pods) for pod in pods}
 
 
 def _passed_over(world: World) -> set[str]:
@@ -141,7 +150,10 @@ def _pending_groups(world: World) -> Iterator[tuple[QueuedGroup, Callable[[], Gr
     assert cycle is not None
     pending = [pod for pod in world.pending() if not pod.spec.scheduling_gates]
     passed_over = _passed_over(world)
+    held = _held_back_by_fellows(world)
     for key, pods in _members(pending).items():
+        if held.issuperset(pod.uid for pod in pods):
+            continue
         # A fellow member that is popped takes them along.
         if passed_over.issuperset(pod.uid for pod in pods):
             continue

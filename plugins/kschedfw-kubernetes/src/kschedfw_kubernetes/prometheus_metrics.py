@@ -18,6 +18,7 @@ from kschedfw.metrics import (
     BatchFlush,
     CachedObject,
     DevicePreparation,
+    EntityKind,
     HintResult,
     MeasuredPoint,
     MetricKind,
@@ -305,6 +306,19 @@ class PrometheusMetrics:
             "queue",
             "event",
         )
+        self._entities = make.gauge(
+            "queued_entities",
+            "Groups, and pods without one, in the queue, by its part (since v1.37).",
+            "queue",
+            "type",
+        )
+        self._incoming_entities = make.counter(
+            "queue_incoming_entities_total",
+            "Groups, and pods without one, put into a part of the queue, by the event that did it (since v1.37).",
+            "queue",
+            "event",
+            "type",
+        )
         self._unschedulable = make.gauge(
             "unschedulable_pods",
             "Pods that a plugin has rejected, alone or among others: the sum over plugins counts pods repeatedly.",
@@ -448,6 +462,12 @@ class PrometheusMetrics:
 
     def pod_incoming(self, queue: str, event: str) -> None:
         self._incoming(queue, event).inc()
+
+    def queued_entities(self, queue: str, kind: EntityKind, count: int) -> None:
+        self._entities(queue, kind).set(count)
+
+    def entity_incoming(self, queue: str, event: str, kind: EntityKind) -> None:
+        self._incoming_entities(queue, event, kind).inc()
 
     def unschedulable_pods(self, plugin: str, profile: str, change: int) -> None:
         self._unschedulable(plugin, profile).inc(change)
