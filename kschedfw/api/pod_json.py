@@ -16,7 +16,7 @@ import attrs
 import msgspec
 
 from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.api.containers import Container
+from kschedfw.api.containers import Container, ResourceRequirements
 from kschedfw.api.convert import json_name, structure
 from kschedfw.api.evolver import evolver
 from kschedfw.api.field_errors import FieldErrors
@@ -26,7 +26,7 @@ from kschedfw.api.meta import ObjectMeta, OwnerReference
 from kschedfw.api.objects import read_object
 from kschedfw.api.pod import Pod, PodSpec, PodStatus
 from kschedfw.api.scalars import read_time
-from kschedfw.api.sharing import shared_labels, shared_pod
+from kschedfw.api.sharing import read_requirements, shared_labels, shared_pod, with_resources
 from kschedfw.api.volumes import Volume
 
 _MOST_KEPT: Final = 10_000
@@ -69,7 +69,7 @@ _SpecJson: Final = _cut(
     ],
 )
 _of_volume: Final = _joined(Volume, "name")
-_of_container: Final = _joined(Container)
+_of_container: Final = _joined(Container, "resources")
 _of_spec: Final = _joined(PodSpec, "containers", "init_containers", "node_name", "volumes")
 
 
@@ -116,8 +116,14 @@ _with_own: Final = evolver(PodSpec, "node_name", "volumes")
 _BLANK: Final = ObjectMeta()
 _filled: Final = evolver(ObjectMeta, *(field.name for field in attrs.fields(ObjectMeta)))
 _with_name: Final = evolver(Volume, "name", computed=("is_storage",))
-_pods: Final = BoundedDict[tuple[bytes, FrozenDict[str, str]], Pod](_MOST_KEPT)
-"""Pods with nothing but a spec, by the JSON that others share with them. Those are made from them."""
+_Common = tuple[bytes, FrozenDict[str, str]]
+"""What the specs of alike pods have in common but for their containers' resources."""
+
+_pods: Final = BoundedDict[tuple[_Common, tuple[bytes, ...]], Pod](_MOST_KEPT)
+"""Pods with nothing but a spec, by what others have in common with them, and their resources. Those are made from them.
+"""
+_specs: Final = BoundedDict[_Common, PodSpec](_MOST_KEPT)
+"""Specs whose pods differ in their containers' resources alone, as in many a trace and workload."""
 
 
 def pod_from_json(text: bytes | memoryview | msgspec.Raw) -> Pod:
@@ -133,17 +139,43 @@ def pod_from_json(text: bytes | memoryview | msgspec.Raw) -> Pod:
         cut = _cut_pod(text)
         metadata = _metadata(cut.metadata)
         status = _status(bytes(cut.status))
-        key = _key(cut.spec, metadata)
-        first = _pods.get(key)
-        if first is not None:
-            return first.alike(metadata, _spec(first.spec, cut.spec), status)
+        common, resources = _key(cut.spec, metadata)
+        first = _pods.get((common, resources))
+        if first is None:
+            spec = _specs.get(common)
+            if spec is None:
+                return _first(text, metadata, status, common, resources, cut.spec)
+            first = Pod(spec=with_resources(spec, [_requirements(each) for each in resources]))
+            _pods[common, resources] = first
+        return first.alike(metadata, _spec(first.spec, cut.spec), status)
     # Something is missing, null or of a wrong type. The thorough reader tells errors with their paths.
     except (msgspec.ValidationError, FieldErrors):
         return _read(text)
-    pod = shared_pod(metadata, _cut_spec(text).spec, status) or _read(text)
+
+
+def _first(
+    text: bytes | memoryview | msgspec.Raw,
+    metadata: ObjectMeta,
+    status: PodStatus,
+    common: _Common,
+    resources: tuple[bytes, ...],
+    cut: Any,
+) -> Pod:
+    """Read a pod whose spec isn't known, and keep the spec for others."""
+    pod = shared_pod(metadata, _cut_spec(text).spec, status)
+    # The pod's own resources depend on those of its containers, and an invalid spec may depend on anything.
+    if pod is not None and not cut.resources:
+        _specs[common] = pod.spec
+    pod = pod or _read(text)
     # Without metadata, which may be large, and without status, since a resize changes the requests of one pod alone.
-    _pods[key] = Pod(spec=pod.spec)
+    _pods[common, resources] = Pod(spec=pod.spec)
     return pod
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def _requirements(text: bytes) -> ResourceRequirements:
+    """Read the resources of a container. Raises FieldErrors if they are invalid."""
+    return read_requirements(msgspec.json.decode(text) if text else None)
 
 
 def _read(text: bytes | memoryview | msgspec.Raw) -> Pod:
@@ -152,15 +184,19 @@ def _read(text: bytes | memoryview | msgspec.Raw) -> Pod:
     return pod
 
 
-def _key(spec: Any, metadata: ObjectMeta) -> tuple[bytes, FrozenDict[str, str]]:
-    """Return what the specs of alike pods have in common."""
-    parts = [_of_spec(spec)]
-    for each in (spec.containers, spec.init_containers, spec.volumes):
-        join = _of_volume if each is spec.volumes else _of_container
-        parts.append(b"\1".join(map(join, each)))
+def _key(spec: Any, metadata: ObjectMeta) -> tuple[_Common, tuple[bytes, ...]]:
+    """Return what the specs of alike pods have in common, and the JSON of their containers' resources."""
+    containers = (*spec.containers, *spec.init_containers)
+    parts = [
+        _of_spec(spec),
+        b"\1".join([_of_container(each) for each in spec.containers]),
+        b"\1".join([_of_container(each) for each in spec.init_containers]),
+        b"\1".join([_of_volume(each) for each in spec.volumes]),
+    ]
     common = b"\2".join(parts)
     # Labels count where `matchLabelKeys` and `mismatchLabelKeys` refer to them.
-    return common, metadata.labels if b"atchLabelKeys" in common else EMPTY
+    labels = metadata.labels if b"atchLabelKeys" in common else EMPTY
+    return (common, labels), tuple([bytes(each.resources) for each in containers])
 
 
 def _spec(first: PodSpec, spec: Any) -> PodSpec:

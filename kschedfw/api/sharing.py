@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import marshal
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -98,18 +98,29 @@ def _spec_with_resources(manifest: dict[str, Any], labels: FrozenDict[str, str])
 
     In many a trace and workload no two pods ask for the same. Their resources are then all that is read.
     """
-    given = [_without_resources(manifest, field) for field in ("containers", "initContainers")]
+    given = [
+        each for field in ("containers", "initContainers") for each in _without_resources(manifest, field)
+    ]
     rest = _spec_without_resources(marshal.dumps(manifest, _FORMAT), labels)
     if rest is None:
         return None
     try:
-        containers, init_containers = (
-            tuple([_with_resources(each, _requirements(own)) for each, own in zip(*both, strict=True)])
-            for both in ((rest.containers, given[0]), (rest.init_containers, given[1]))
-        )
+        return with_resources(rest, [read_requirements(each) for each in given])
     except FieldErrors:
         return None
-    return _with_containers(rest, containers, init_containers)
+
+
+def with_resources(spec: PodSpec, resources: Sequence[ResourceRequirements]) -> PodSpec:
+    """Return the spec with these resources, those of its containers before those of its init containers."""
+    count = len(spec.containers)
+    containers, init_containers = (
+        tuple([_with_resources(each, own) for each, own in zip(of, its, strict=True)])
+        for of, its in (
+            (spec.containers, resources[:count]),
+            (spec.init_containers, resources[count:]),
+        )
+    )
+    return _with_containers(spec, containers, init_containers)
 
 
 def _without_resources(manifest: dict[str, Any], field: str) -> list[object]:
@@ -117,7 +128,7 @@ def _without_resources(manifest: dict[str, Any], field: str) -> list[object]:
     return [container.pop("resources", None) for container in manifest.get(field) or ()]
 
 
-def _requirements(manifest: object) -> ResourceRequirements:
+def read_requirements(manifest: object) -> ResourceRequirements:
     """Read the resources of a container, and fill in defaults.
 
     Raises:

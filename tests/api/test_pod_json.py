@@ -91,6 +91,64 @@ def test_pods_of_a_workload_share_their_specs_parts_and_requests() -> None:
     assert [pod.spec.volumes[0].name for pod in (first, second)] == ["kube-api-access-1", "kube-api-access-2"]
 
 
+RESOURCES = (
+    st.none()
+    | st.sampled_from(
+        [{}, {"limits": {"cpu": "2", "memory": "1Gi"}}, {"requests": {"cpu": "3"}, "limits": {"cpu": "1"}}]
+    )
+    | st.fixed_dictionaries(
+        {
+            "requests": st.dictionaries(
+                st.sampled_from(["cpu", "memory"]), st.sampled_from(["1", "500m", "much"])
+            )
+        }
+    )
+)
+
+
+@given(
+    st.lists(
+        st.tuples(RESOURCES, RESOURCES, st.sampled_from([{}, {"resources": {"limits": {"cpu": "4"}}}])),
+        max_size=4,
+    ),
+    st.integers(0, 10**9),
+)
+def test_pods_that_differ_in_their_resources_are_those_of_their_manifests(
+    drawn: list[tuple[Manifest | None, Manifest | None, Manifest]], number: int
+) -> None:
+    # Other examples hardly have this name, so the first of these pods is the first of its kind.
+    name = f"n{number}"
+    for resources, of_sidecar, own in drawn:
+        spec = {
+            "containers": [{"name": name, "resources": resources}],
+            "initContainers": [{"name": "sidecar", "restartPolicy": "Always", "resources": of_sidecar}],
+            **own,
+        }
+        manifest = stored("web-0", spec=spec)
+        expected = outcome(lambda one: pod_from_manifest(one, check=False), manifest)
+        found = outcome(read, manifest)
+        assert found == expected
+        if isinstance(found, Pod) and isinstance(expected, Pod):
+            assert found.requests == Pod(expected.metadata, expected.spec, expected.status).requests
+
+
+def test_pods_that_differ_in_their_resources_share_the_rest_of_their_specs() -> None:
+    specs = [
+        read(
+            stored(
+                "web-0",
+                spec={
+                    "containers": [{"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}],
+                    "tolerations": [{"key": "gpu", "operator": "Exists"}],
+                },
+            )
+        ).spec
+        for cpu in ("1", "2", "3")
+    ]
+    assert len({id(spec.tolerations) for spec in specs}) == 1
+    assert [str(spec.containers[0].resources.requests["cpu"]) for spec in specs] == ["1", "2", "3"]
+
+
 def test_requests_of_a_pod_that_is_resized_are_its_own() -> None:
     resized = {"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]}
     grown, other = read(stored("grown", status=resized)), read(stored("other"))
