@@ -58,9 +58,12 @@ class _Commands(TyperGroup):
         with without_collections():
             command = COMMANDS.load(name)
             try:
-                return name, get_command(command.load()), rest
+                loaded = get_command(command.load())
             except ExtensionError as error:
                 raise COMMANDS.failure(name, str(error)) from error
+            # Before collections begin again: the first one would look at everything that was imported.
+            gc.freeze()
+        return name, loaded, rest
 
 
 def _summary(name: str) -> str:

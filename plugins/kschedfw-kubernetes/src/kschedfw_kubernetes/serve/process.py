@@ -251,8 +251,9 @@ class SchedulerProcess:
         with without_collections():
             while not self._is_synced() and self._clock.monotonic() < listed_by:
                 pass
-        # The listed objects stay in memory, so the garbage collector needn't traverse them again.
-        gc.freeze()
+            # The listed objects stay in memory, so the garbage collector needn't traverse them. Collections begin again
+            # after this block: the first one would look at all of them.
+            gc.freeze()
         while not self._is_synced():
             pass
         if self._shared is not None:
