@@ -60,6 +60,9 @@ time, gives the names and weights that v1.36 has, with the plugins that gates ad
 That a nomination counts while its pod is gated (kubernetes/kubernetes#139057, v1.37) holds here in every version. A
 limit on the placements that are tried (`percentageOfPlacementsToScore`, kubernetes/kubernetes#139859) isn't in v1.37:
 the pull request was open after its code freeze, and its configuration lacks the field.
+A claim for All devices, of which some take shared counters, is allocated in every version; v1.36 panics
+(kubernetes/kubernetes#138885). That a plugin's patch of a pod's status may have several conditions (#135160) is for
+plugins in Go, and changes no decision.
 
 Of v1.37 these aren't here:
 
@@ -70,7 +73,7 @@ Of v1.37 these aren't here:
 | preemption | nodes' `podPreemptionPolicy`, for pods that are resized (InPlacePodVerticalScalingSchedulerPreemption) |
 | placements | groups of groups |
 | configuration | `podGroupPostFilter`: DefaultPreemption preempts for groups wherever it is enabled at postFilter |
-| devices | All devices with shared counters, fractions in ranges of capacities, DeviceTaintRules |
+| devices | DeviceTaintRules; the names of requests that a configuration concerns, where it concerns all |
 | what is written | events of assigned, unscheduled and target pods apart, several conditions in one patch |
 | metrics | those of preemption by groups (`scheduler_workload_preemption_attempts_total` and five more) |
 """

@@ -46,7 +46,7 @@ _NAMED: Final = 5
 """The most workloads without pods that are named for each reason."""
 
 _NOT_MODELLED: Final = {
-    "DeviceTaintRule": "DRADeviceTaintRules, which is off by default in v1.36",
+    "DeviceTaintRule": "DRADeviceTaintRules, which is off by default in v1.36, and on in v1.37",
     "CompositePodGroup": "CompositePodGroup, which is off by default in v1.37",
 }
 """Kinds that scheduling depends on with a gate that isn't here."""

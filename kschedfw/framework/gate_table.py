@@ -187,10 +187,9 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
     ),
     "DRAFractionalCapacityRange": FeatureGate(
         _beta("1.37"),
-        "fractions in the capacity policies of devices",
+        "ranges of capacities with fractions are counted in thousandths, and not in whole numbers",
         needs=_DRA,
-        only=False,
-        lacks="steps of capacities are whole numbers",
+        kep=5075,
     ),
     "DRAListTypeAttributes": FeatureGate(
         _alpha("1.36"),

@@ -254,8 +254,8 @@ class TestNotes:
         (cluster_dir / "more.yaml").write_text(rule)
         assert kschedfw_command("simulate", cluster_dir, "--json").json["notes"] == [
             (
-                "not modelled (it needs the feature gate DRADeviceTaintRules, which is off by default in v1.36): "
-                "1 DeviceTaintRule"
+                "not modelled (it needs the feature gate DRADeviceTaintRules, which is off by default in v1.36, "
+                "and on in v1.37): 1 DeviceTaintRule"
             )
         ]
 

@@ -1,19 +1,55 @@
 """The consumption of a device's capacities by a request (KEP-5075).
 
-Semantics: kube-scheduler v1.36 `consumable capacity`.
+Semantics: kube-scheduler v1.36 `consumable capacity`; v1.37's DRAFractionalCapacityRange
+(`staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+import attrs
 
 from kschedfw import FrozenDict, Quantity
-from kschedfw.api import EMPTY, CapacityPolicy, CapacityRange, DeviceCapacity, QuantityFormat
+from kschedfw.api import EMPTY, CapacityPolicy, CapacityRange, Device, DeviceCapacity, QuantityFormat
 
 Amounts: TypeAlias = Mapping[str, Quantity]
 """Amounts by the name of the capacity."""
+
+_MOST_IN_THOUSANDTHS: Final = (2**63 - 1) // 1000
+"""The largest amount whose thousandths fit 64 bits, Kubernetes' `MaxMilliValue`."""
+
+
+@attrs.frozen
+class FractionalRange(CapacityRange):
+    """A range whose steps are counted in thousandths, and not in whole numbers (DRAFractionalCapacityRange)."""
+
+
+def with_fractions(device: Device) -> Device:
+    """Return the device with a `FractionalRange` wherever a bound or the step of a range is no whole number."""
+    changed = {
+        name: attrs.evolve(capacity, request_policy=attrs.evolve(policy, valid_range=fractional))
+        for name, capacity in device.capacity.items()
+        if (policy := capacity.request_policy) is not None
+        and (fractional := _fractional(policy.valid_range)) is not None
+    }
+    return attrs.evolve(device, capacity=FrozenDict({**device.capacity, **changed})) if changed else device
+
+
+def _fractional(valid: CapacityRange | None) -> FractionalRange | None:
+    if valid is None:
+        return None
+    amounts = [each for each in (valid.min, valid.max, valid.step) if each is not None]
+    if any(each.value() > _MOST_IN_THOUSANDTHS for each in amounts) or not any(
+        each.milli_value() % 1000 for each in amounts
+    ):
+        return None
+    # A step below a thousandth would be none.
+    if valid.step is not None and valid.step.milli_value() < 1:
+        return None
+    return FractionalRange(valid.min, valid.max, valid.step)
 
 
 def consumed(capacities: Mapping[str, DeviceCapacity], wanted: Amounts) -> FrozenDict[str, Quantity] | None:
@@ -70,10 +106,25 @@ def _in_range(wanted: Quantity, valid: CapacityRange) -> Quantity:
         return valid.min
     if valid.step is None:
         return wanted
-    least, step = valid.min.value(), valid.step.value()
+    amount, least, step = _counted(valid, wanted), _counted(valid, valid.min), _counted(valid, valid.step)
     # Rounded up, by a division of the negative number, which Python rounds down.
-    steps = -((least - wanted.value()) // step)
-    return Quantity.of(least + steps * step, QuantityFormat.BINARY_SI)
+    steps = -((least - amount) // step)
+    rounded = least + steps * step
+    if not isinstance(valid, FractionalRange):
+        return Quantity.of(rounded, QuantityFormat.BINARY_SI)
+    return (
+        Quantity.of(rounded // 1000, QuantityFormat.DECIMAL_SI)
+        if rounded % 1000 == 0
+        else _thousandths(rounded)
+    )
+
+
+def _counted(valid: CapacityRange, amount: Quantity) -> int:
+    return amount.milli_value() if isinstance(valid, FractionalRange) else amount.value()
+
+
+def _thousandths(number: int) -> Quantity:
+    return Quantity.parse(f"{number}m")
 
 
 def _is_forbidden(amount: Quantity, policy: CapacityPolicy | None) -> bool:
@@ -91,4 +142,5 @@ def _is_outside(amount: Quantity, valid: CapacityRange) -> bool:
         return False
     if valid.step is None:
         return amount < valid.min
-    return (amount.value() - valid.min.value()) % valid.step.value() != 0
+    above = _counted(valid, amount) - _counted(valid, valid.min)
+    return above % _counted(valid, valid.step) != 0

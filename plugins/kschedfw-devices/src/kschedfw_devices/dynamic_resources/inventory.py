@@ -20,6 +20,7 @@ from kschedfw import Node
 from kschedfw.api import BoundedDict, CounterSet, Device, DeviceAttribute, NodeSelector, ResourceSlice
 from kschedfw.plugins import any_matches, usable_terms
 from kschedfw_devices import cel
+from kschedfw_devices.dynamic_resources.capacity import with_fractions
 
 if TYPE_CHECKING:
     # `cel` is used by its attributes: the compiler of selectors is loaded with the first one.
@@ -80,14 +81,18 @@ class PublishedDevice:
 
 
 class PublishedSlice:
-    """One state of a ResourceSlice, with cached matches of selectors."""
+    """One state of a ResourceSlice, with cached matches of selectors.
 
-    def __init__(self, published: ResourceSlice) -> None:
+    With `fractions`, ranges of capacities may have fractions (DRAFractionalCapacityRange).
+    """
+
+    def __init__(self, published: ResourceSlice, *, fractions: bool = False) -> None:
         spec = published.spec
         self.slice = published
         self.pool: PoolId = spec.driver, spec.pool.name
         self.devices: Sequence[PublishedDevice] = tuple(
-            PublishedDevice((*self.pool, device.name), device, published) for device in spec.devices
+            PublishedDevice((*self.pool, each.name), with_fractions(each) if fractions else each, published)
+            for each in spec.devices
         )
         self._matches: BoundedDict[tuple[str, ...], list[bool | SelectorFailure | None]] = BoundedDict(
             _MOST_SELECTORS

@@ -135,9 +135,13 @@ _STEPS_PER_DEVICE: Final = 100
 
 
 class DeviceManager:
-    """Classes, slices and claims of one cluster. Allocations in flight are shared by all profiles."""
+    """Classes, slices and claims of one cluster. Allocations in flight are shared by all profiles.
 
-    def __init__(self, cluster: ClusterClient) -> None:
+    With `fractions`, ranges of capacities may have fractions (DRAFractionalCapacityRange).
+    """
+
+    def __init__(self, cluster: ClusterClient, *, fractions: bool = False) -> None:
+        self._fractions = fractions
         self.claims = ResourceClaims(cluster)
         self._cluster = cluster
         self._slices: dict[str, PublishedSlice] = {}
@@ -149,11 +153,11 @@ class DeviceManager:
         self.answers = AllocationAnswers(self._inventory, self.claims.book)
 
     @classmethod
-    def of(cls, cluster: ClusterClient) -> DeviceManager:
+    def of(cls, cluster: ClusterClient, *, fractions: bool = False) -> DeviceManager:
         """Return the manager of this cluster, made on first use."""
-        known = _MANAGERS.get(id(cluster))
+        known = _MANAGERS.get((id(cluster), fractions))
         if known is None:
-            known = _MANAGERS[id(cluster)] = cls(cluster)
+            known = _MANAGERS[id(cluster), fractions] = cls(cluster, fractions=fractions)
         return known
 
     def device_class(self, name: str) -> DeviceClass | None:
@@ -176,7 +180,9 @@ class DeviceManager:
             for each in listed:
                 known = self._slices.get(each.name)
                 slices[each.name] = (
-                    known if known is not None and known.slice is each else PublishedSlice(each)
+                    known
+                    if known is not None and known.slice is each
+                    else PublishedSlice(each, fractions=self._fractions)
                 )
             self._slices, self._listed_slices = slices, listed
             self._inventory = Inventory(tuple(slices.values()))
@@ -219,5 +225,6 @@ def _counted(
     return there, taken
 
 
-_MANAGERS: WeakValueDictionary[int, DeviceManager] = WeakValueDictionary()
-"""Managers by the `id` of their cluster. A manager keeps its cluster alive, and plugins keep the manager."""
+_MANAGERS: WeakValueDictionary[tuple[int, bool], DeviceManager] = WeakValueDictionary()
+"""Managers by the `id` of their cluster, and by `fractions`. A manager keeps its cluster alive, and plugins keep the
+manager."""

@@ -68,7 +68,8 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._manager = DeviceManager.of(handle.cluster)
+        fractions = handle.feature_gates.enabled("DRAFractionalCapacityRange")
+        self._manager = DeviceManager.of(handle.cluster, fractions=fractions)
         self._reach_column: ReachColumn | None = None
         self.binder = ClaimBinder(self._manager.claims, handle, args.binding_timeout)
 
