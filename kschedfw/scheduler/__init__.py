@@ -16,7 +16,6 @@ from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResul
 from kschedfw.scheduler.placement import Placement, PlacementEndedError, commit_together
 from kschedfw.scheduler.queue import PodInFlightError
 from kschedfw.scheduler.queue.protocol import Place
-from kschedfw.scheduler.sampling import num_feasible_nodes_to_find
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import (
@@ -24,6 +23,7 @@ from kschedfw.scheduler.select import (
     HostSelector,
     ReservoirSelector,
     RoundRobinSelector,
+    num_feasible_nodes_to_find,
 )
 from kschedfw.scheduler.setup import Setup, UnknownProfileError, objects_of, profiles_of
 from kschedfw.scheduler.still_fits import StillFits

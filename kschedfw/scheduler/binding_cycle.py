@@ -174,7 +174,8 @@ class BindingCycle:
     def _bind(self, attempt: Attempt, assumed: Pod, host: str) -> Status:
         try:
             # Extenders come before the bind plugins, as in kube-scheduler.
-            if bind_with_extenders(attempt.framework.handle.extenders, assumed, host):
+            extenders = attempt.framework.parts.extenders
+            if extenders and bind_with_extenders(extenders, assumed, host):
                 return _SUCCESS
         except HOOK_FAILURES as error:
             return Status.from_error(error)

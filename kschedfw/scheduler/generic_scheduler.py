@@ -27,8 +27,7 @@ from kschedfw.scheduler.batching import Batch, Batching, Scored
 from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
 from kschedfw.scheduler.extenders import pass_extenders, with_extenders
-from kschedfw.scheduler.sampling import num_feasible_nodes_to_find
-from kschedfw.scheduler.select import HostSelector, ReservoirSelector
+from kschedfw.scheduler.select import HostSelector, ReservoirSelector, num_feasible_nodes_to_find
 
 
 class SnapshotSource(Protocol):
@@ -129,6 +128,8 @@ class GenericScheduler:
         """
         self._begin(pod, observer)
         try:
+            if not nodes:
+                raise NoNodesAvailableError
             return self._schedule(framework, state, pod, nodes)
         finally:
             self._end()
@@ -170,7 +171,8 @@ class GenericScheduler:
     def _schedule(
         self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None = None
     ) -> ScheduleResult:
-        found = self._find(framework, state, pod, within)
+        found, diagnosis = self._find_nodes_that_fit_pod(framework, state, pod, within)
+        self._check_found(pod, found, diagnosis, within)
         # As kube-scheduler: one node needs no scores, and takes no number from `random`.
         feasible, scored = found.feasible, None
         if found.count == 1:
@@ -190,7 +192,8 @@ class GenericScheduler:
         overlapping cycles.
         """
         self._look(framework, pod)
-        found = self._find(framework, state, pod, None)
+        found, diagnosis = self._find_nodes_that_fit_pod(framework, state, pod, None)
+        self._check_found(pod, found, diagnosis, None)
         return found.feasible, found.processed
 
     def _look(self, framework: Framework, pod: Pod) -> None:
@@ -201,18 +204,14 @@ class GenericScheduler:
         if not self._snapshot:
             raise NoNodesAvailableError
 
-    def _find(
-        self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None
-    ) -> FilterOutcome:
-        """Return the feasible nodes, at least one."""
-        if within is not None and not within:
-            raise NoNodesAvailableError
-        found, diagnosis = self._find_nodes_that_fit_pod(framework, state, pod, within)
+    def _check_found(
+        self, pod: Pod, found: FilterOutcome, diagnosis: Diagnosis, within: NodeSelection | None
+    ) -> None:
+        """Raise FitError unless a node is feasible."""
         if self._observer is not None:
             self._observer.nodes_found(found.feasible, diagnosis)
         if not found.count:
             raise FitError(pod, len(self._snapshot if within is None else within), diagnosis)
-        return found
 
     def choose(self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection) -> int:
         """Return the position of the best of several feasible nodes: the second half of `schedule`.

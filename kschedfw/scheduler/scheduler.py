@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from random import Random
 
 import attrs
@@ -249,8 +250,8 @@ class Scheduler:
                     try:
                         self.tick()
                         info = self.queue.pop(self._seconds_to_next_tick())
-                        if info is not None:
-                            self._attempt(info)
+                        if info is not None and (attempt := self._begin(info)) is not None:
+                            self._make(attempt)
                     # Whatever fails in one attempt, the loop goes on.
                     except Exception:
                         _log.exception("an attempt failed in a way that it shouldn't")
@@ -388,8 +389,8 @@ class Scheduler:
 
     def _schedule_next(self) -> QueuedPodInfo | None:
         info = self.queue.try_pop()
-        if info is not None:
-            self._attempt(info)
+        if info is not None and (attempt := self._begin(info)) is not None:
+            self._make(attempt)
         self._failed_gates.tell()
         return info
 
@@ -440,11 +441,6 @@ class Scheduler:
 
     # One attempt
 
-    def _attempt(self, info: QueuedPodInfo) -> None:
-        attempt = self._begin(info)
-        if attempt is not None:
-            self._make(attempt)
-
     def _is_hopeless(self) -> bool:
         """Return whether no pod is active and a group that backs off would be next.
 
@@ -469,7 +465,7 @@ class Scheduler:
         # A pod that rests is tried again though nothing has changed since its last attempt, since others don't rest.
         rested = self._remember is not None and self.queue.rests(attempt.pod.uid)
         undo = self._remember() if self._remember is not None and rested else None
-        self._attempts.bind_if(attempt, lambda: self._scheduling_cycle.run(attempt, self.algorithm))
+        self._attempts.bind_if(attempt, partial(self._scheduling_cycle.run, attempt, self.algorithm))
         if undo is not None and self.queue.rests(attempt.pod.uid):
             # Otherwise decisions would depend on how often it was tried in vain.
             undo()

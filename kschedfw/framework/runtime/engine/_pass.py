@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
-from kschedfw.framework.runtime.engine import node_scores
+from kschedfw.framework.runtime.engine import numpy_pass
 
 SmallCodes = npt.NDArray[np.int8]
 Codes = npt.NDArray[np.int32]
@@ -40,10 +40,11 @@ def compiled(function: FunctionT) -> FunctionT:
     return cast("FunctionT", made)
 
 
-# Compiled from the same lines that NumPy's form calls for a single node.
-least_allocated = compiled(node_scores.least_allocated)
-most_allocated = compiled(node_scores.most_allocated)
-balanced_allocation = compiled(node_scores.balanced_allocation)
+# Compiled from the same lines that NumPy's form calls for a single node. What is kept on disk is known by the time and
+# the size of this file alone, so this file has to change whenever these functions do.
+least_allocated = compiled(numpy_pass.least_allocated)
+most_allocated = compiled(numpy_pass.most_allocated)
+balanced_allocation = compiled(numpy_pass.balanced_allocation)
 
 
 @compiled
