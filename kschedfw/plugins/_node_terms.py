@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -63,11 +63,11 @@ def _sorted(requirements: Sequence[Requirement]) -> _Requirements:
 class RequiredNodeAffinity:
     """The nodes that a pod's `nodeSelector` and required node affinity allow.
 
-    `terms` is None if the pod has no required node affinity; an empty tuple allows no node. Semantics:
-    component-helpers `RequiredNodeAffinity`.
+    `selector` has the entries of the `nodeSelector`. `terms` is None if the pod has no required node affinity; an empty
+    tuple allows no node. Semantics: component-helpers `RequiredNodeAffinity`.
     """
 
-    labels: tuple[tuple[str, str], ...] = ()
+    selector: tuple[Requirement, ...] = ()
     terms: tuple[NodeSelectorTerm, ...] | None = None
 
     @classmethod
@@ -76,34 +76,23 @@ class RequiredNodeAffinity:
 
     def allows(self, node: Node) -> bool:
         labels = node.labels
-        for key, value in self.labels:
-            if labels.get(key) != value:
-                return False
-        return self.terms is None or any_matches(self.terms, node)
+        return all(each.matches(labels) for each in self.selector) and (
+            self.terms is None or any_matches(self.terms, node)
+        )
 
     def refused_domains(self, nodes: NodeTable) -> Sequence[ByDomain] | None:
         """Return the values of labels and fields that aren't allowed; None where one term of several must match."""
-        requirements = [
-            (Requirement(key, Operator.IN, (value,)), nodes.label(key)) for key, value in self.labels
-        ]
-        if self.terms is not None:
-            if len(self.terms) != 1:
-                return None
-            requirements += _with_columns(self.terms[0], nodes)
+        if self.terms is not None and len(self.terms) != 1:
+            return None
+        requirements = _with_columns(self.selector, (), nodes)
+        for term in self.terms or ():
+            requirements += _with_columns(term.match_expressions, term.match_fields, nodes)
         return [ByDomain(column, ~_satisfied(each, column)) for each, column in requirements]
 
     def mask(self, nodes: NodeTable, rows: IntArray) -> Mask:
         """Return `allows` for many nodes, shape (k,) for `rows` of shape (k,)."""
-        masks = []
-        for key, value in self.labels:
-            column = nodes.label(key)
-            code = column.code_of(value)
-            if code == NO_VALUE:
-                return np.zeros(len(rows), dtype=np.bool_)
-            masks.append(nodes.take(column.codes, rows) == code)
-        if self.terms is not None:
-            masks.append(any_mask(self.terms, nodes, rows))
-        return functools.reduce(np.logical_and, masks) if masks else np.ones(len(rows), dtype=np.bool_)
+        selected = _all_satisfied(_with_columns(self.selector, (), nodes), nodes, rows)
+        return selected if self.terms is None else selected & any_mask(self.terms, nodes, rows)
 
 
 # Cached, since all pods of a workload have equal terms.
@@ -111,7 +100,7 @@ class RequiredNodeAffinity:
 def _required(node_selector: FrozenDict[str, str], affinity: NodeAffinity | None) -> RequiredNodeAffinity:
     required = None if affinity is None else affinity.required
     return RequiredNodeAffinity(
-        labels=tuple(node_selector.items()),
+        selector=tuple(Requirement(key, Operator.IN, (value,)) for key, value in node_selector.items()),
         terms=None if required is None else usable_terms(required),
     )
 
@@ -132,19 +121,28 @@ def term_mask(term: NodeSelectorTerm, nodes: NodeTable, rows: IntArray) -> Mask:
     """Return the nodes that a term matches as a mask, shape (k,), by the rules of its `matches`."""
     if is_empty(term):
         return np.zeros(len(rows), dtype=np.bool_)
-    masks = [
-        _satisfied(each, column).take(nodes.take(column.codes, rows))
-        for each, column in _with_columns(term, nodes)
-    ]
-    return functools.reduce(np.logical_and, masks)
+    return _all_satisfied(_with_columns(term.match_expressions, term.match_fields, nodes), nodes, rows)
+
+
+_OnColumns: TypeAlias = list[tuple[Requirement, EncodedColumn[str | None]]]
+"""Requirements, each with the column that it is about."""
 
 
 def _with_columns(
-    term: NodeSelectorTerm, nodes: NodeTable
-) -> Sequence[tuple[Requirement, EncodedColumn[str | None]]]:
-    """Return the requirements of a term, each with the column that it is about."""
-    requirements = [(each, nodes.label(each.key)) for each in term.match_expressions]
-    return requirements + [(each, _field(nodes, each.key)) for each in term.match_fields]
+    expressions: Sequence[Requirement], fields: Sequence[Requirement], nodes: NodeTable
+) -> _OnColumns:
+    return [
+        *((each, nodes.label(each.key)) for each in expressions),
+        *((each, _field(nodes, each.key)) for each in fields),
+    ]
+
+
+def _all_satisfied(requirements: _OnColumns, nodes: NodeTable, rows: IntArray) -> Mask:
+    """Return the nodes that satisfy all requirements as a mask, shape (k,)."""
+    satisfied = np.ones(len(rows), dtype=np.bool_)
+    for each, column in requirements:
+        satisfied &= _satisfied(each, column).take(nodes.take(column.codes, rows))
+    return satisfied
 
 
 def _field(nodes: NodeTable, key: str) -> EncodedColumn[str | None]:

@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 import attrs
-import numpy as np
 
 from kschedfw import (
     IDLE,
@@ -14,16 +13,13 @@ from kschedfw import (
     ClusterEvent,
     CycleState,
     EventResource,
-    IntArray,
     NodeInfo,
-    NodeTable,
     Pod,
     PodInfo,
     QueueingHint,
     Reads,
     StateKey,
     Status,
-    Verdicts,
     hookimpl,
 )
 from kschedfw.api import (
@@ -44,15 +40,12 @@ _READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 Disk: TypeAlias = GCEPersistentDiskSource | AWSElasticBlockStoreSource | ISCSISource | RBDSource
 
 
-@attrs.define
+@attrs.frozen
 class ExclusiveClaims:
     """The pod's ReadWriteOncePod claims, and the number of their uses by other pods."""
 
     names: frozenset[str] = frozenset()
     uses: int = 0
-
-    def clone(self) -> ExclusiveClaims:
-        return ExclusiveClaims(self.names, self.uses)
 
     def uses_by(self, pod: Pod) -> int:
         """Return the number of uses of these claims by the pod, by name alone as in kube-scheduler."""
@@ -76,6 +69,7 @@ class VolumeRestrictions(StoragePlugin[None, Found]):
     """
 
     name = "VolumeRestrictions"
+    pure = ("filter",)
     reads = Reads.PODS
 
     @hookimpl
@@ -110,37 +104,31 @@ class VolumeRestrictions(StoragePlugin[None, Found]):
                 return Status.unresolvable(claim_not_found(source.claim_name))
             if _READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 names.append(claim.name)
-        exclusive = ExclusiveClaims(frozenset(names))
-        if names:
-            in_use = self.handle.snapshot.claims
-            exclusive.uses = sum(in_use.is_used(f"{pod.namespace}/{name}") for name in exclusive.names)
-        return tuple(_disks(pod)), exclusive
+        exclusive = frozenset(names)
+        in_use = self.handle.snapshot.claims
+        uses = sum(in_use.is_used(f"{pod.namespace}/{name}") for name in exclusive)
+        return tuple(_disks(pod)), ExclusiveClaims(exclusive, uses)
 
     @hookimpl
     def pre_filter_add_pod(self, state: CycleState, pod_info_to_add: PodInfo) -> None:
         exclusive = state.read(_EXCLUSIVE)
-        exclusive.uses += exclusive.uses_by(pod_info_to_add.pod)
+        uses = exclusive.uses + exclusive.uses_by(pod_info_to_add.pod)
+        state.write(_EXCLUSIVE, attrs.evolve(exclusive, uses=uses))
 
     @hookimpl
     def pre_filter_remove_pod(self, state: CycleState, pod_info_to_remove: PodInfo) -> None:
         exclusive = state.read(_EXCLUSIVE)
-        exclusive.uses -= exclusive.uses_by(pod_info_to_remove.pod)
+        uses = exclusive.uses - exclusive.uses_by(pod_info_to_remove.pod)
+        state.write(_EXCLUSIVE, attrs.evolve(exclusive, uses=uses))
 
     @hookimpl
     def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
-        if node_info.pods_with_volumes and _conflict(_disks(pod), tuple(_disks_on(node_info))):
-            return _DISK_TAKEN
-        return _CLAIM_TAKEN if _are_in_use(state) else None
-
-    @hookimpl
-    def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts:
-        codes = np.full(len(rows), 2 if _are_in_use(state) else 0, dtype=np.int8)
         disks = tuple(_disks(pod))
-        if disks:
-            mounted = nodes.encoded("disks", lambda info: frozenset(_disks_on(info)) or None, Reads.PODS)
-            taken = [others is not None and _conflict(disks, others) for others in mounted.values]
-            codes[np.array(taken, dtype=np.bool_)[mounted.codes.take(rows)]] = 1
-        return Verdicts(codes, (Status.success(), _DISK_TAKEN, _CLAIM_TAKEN))
+        # The pods on the node aren't looked at for a pod with claims alone, which most are.
+        if disks and _conflict(disks, tuple(_disks_on(node_info))):
+            return _DISK_TAKEN
+        exclusive = state.find(_EXCLUSIVE)  # None where this plugin isn't enabled at pre_filter
+        return _CLAIM_TAKEN if exclusive is not None and exclusive.uses > 0 else None
 
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
@@ -149,12 +137,6 @@ class VolumeRestrictions(StoragePlugin[None, Found]):
             ClusterEvent(EventResource.NODE, ActionType.ADD),
             ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD, queue_if_named),
         ]
-
-
-def _are_in_use(state: CycleState) -> bool:
-    # None where this plugin isn't enabled at pre_filter.
-    exclusive = state.find(_EXCLUSIVE)
-    return exclusive is not None and exclusive.uses > 0
 
 
 def _disks(pod: Pod) -> Iterator[Disk]:

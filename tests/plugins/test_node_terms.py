@@ -71,5 +71,5 @@ def test_no_term_at_all_allows_no_node() -> None:
 @pytest.mark.parametrize("value", ["nvme", ""])
 def test_a_label_that_no_node_has_is_not_taken_for_an_absent_one(value: str) -> None:
     table = Snapshot.of([make_node("a").labels(disk="ssd").build(), make_node("b").build()]).table
-    affinity = RequiredNodeAffinity(labels=(("disk", value),))
+    affinity = RequiredNodeAffinity(selector=(Requirement("disk", Operator.IN, (value,)),))
     assert affinity.mask(table, np.arange(2)).tolist() == [False, False]
