@@ -323,7 +323,7 @@ def _hindrance(obj: Workload | CronJob) -> str:
         return "it is being deleted"
     match obj:
         case CronJob():
-            return "its Jobs come by the clock"
+            return "it is suspended" if obj.spec.suspend else "its Jobs come by the clock"
         case Job():
             return _hindrance_of_job(obj)
         case Deployment() if obj.spec.paused:

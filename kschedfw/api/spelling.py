@@ -23,12 +23,31 @@ def close_to(name: str, names: Collection[str]) -> str | None:
     alike = [each for each in names if each.lower() == name.lower()]
     if len(alike) == 1:
         return alike[0]
-    found = get_close_matches(name, [each for each in names if _is_slip(name, each)], 5, _SIMILAR)
-    closest = max((SequenceMatcher(None, each, name).ratio() for each in found), default=0.0)
-    equal = [each for each in found if SequenceMatcher(None, each, name).ratio() == closest]
+    # A domain that both have makes nothing alike: `topology.kubernetes.io/rack` isn't the zone.
+    domain = name[: name.rfind("/") + 1]
+    own = {each.removeprefix(domain): each for each in names if domain and each.startswith(domain)}
+    if found := _closest(name.removeprefix(domain), own):
+        equal = [own[each] for each in found]
+    else:
+        equal = _closest(name, [each for each in names if _may_be_whole(name, each)])
     # Few people get the first letter wrong.
     likely = [each for each in equal if each[:1] == name[:1]] or equal
     return likely[0] if len(likely) == 1 else None
+
+
+def _may_be_whole(name: str, other: str) -> bool:
+    """Tell whether names are alike as a whole: if both have a domain, another one, and what follows is alike, too."""
+    (domain, _, rest), (other_domain, _, other_rest) = name.rpartition("/"), other.rpartition("/")
+    if not domain or not other_domain:
+        return True
+    return domain != other_domain and bool(get_close_matches(rest, [other_rest], 1, _SIMILAR))
+
+
+def _closest(name: str, names: Collection[str]) -> list[str]:
+    """Return the similar names that are closest, all if several are equally close."""
+    found = get_close_matches(name, [each for each in names if _is_slip(name, each)], 5, _SIMILAR)
+    closest = max((SequenceMatcher(None, each, name).ratio() for each in found), default=0.0)
+    return [each for each in found if SequenceMatcher(None, each, name).ratio() == closest]
 
 
 def _is_slip(name: str, other: str) -> bool:

@@ -191,6 +191,7 @@ class JobTemplateSpec:
 class CronJobSpec:
     """The template of Jobs that are started by the clock (batch/v1 CronJobSpec)."""
 
+    suspend: bool = False
     job_template: JobTemplateSpec = attrs.field(factory=JobTemplateSpec)
 
 

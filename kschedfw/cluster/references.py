@@ -107,8 +107,13 @@ def claim_problems(pod: Pod, cluster: Cluster) -> Iterator[ClaimProblem]:
             misspelt = (PersistentVolumeClaim.__name__, key) if meant else None
             missing = Finding.of("claim-missing", "claim {claim} doesn't exist{hint}", claim=key, hint=meant)
             yield ClaimProblem(missing, misspelt)
-        elif not claim.spec.volume_name and (problem := _of_unbound_claim(claim, cluster)) is not None:
-            yield problem
+        elif not claim.spec.volume_name:
+            if (problem := _of_unbound_claim(claim, cluster)) is not None:
+                yield problem
+        elif cluster.get(PersistentVolume, claim.spec.volume_name) is None:
+            text = "claim {claim} is of volume {volume}, which doesn't exist"
+            lost = Finding.of("claimed-volume-missing", text, claim=key, volume=claim.spec.volume_name)
+            yield ClaimProblem(lost)
 
 
 def _of_unbound_claim(claim: PersistentVolumeClaim, cluster: Cluster) -> ClaimProblem | None:

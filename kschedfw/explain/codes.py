@@ -122,6 +122,7 @@ GROUP_CAUSES: Final = {
 
 FINDINGS: Final = {
     "claim-missing": Code("a claim that the pod names doesn't exist", ("claim", "hint")),
+    "claimed-volume-missing": Code("the volume that a claim is bound to doesn't exist", ("claim", "volume")),
     "claim-without-class": Code("a claim has no StorageClass and waits for a volume", ("claim",)),
     "storage-class-missing": Code("a claim's StorageClass doesn't exist", ("claim", "storageClass", "hint")),
     "claim-waits-for-provisioner": Code(

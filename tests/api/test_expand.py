@@ -352,9 +352,12 @@ class TestJobs:
 
     def test_of_a_cron_job_are_not_made(self) -> None:
         spec = {"schedule": "@daily", "jobTemplate": {"spec": {"template": TEMPLATE}}}
-        loaded = load({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": spec})
+        head = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}}
+        loaded = load({**head, "spec": spec})
         assert loaded.objects() == ()
         assert loaded.without_pods == {"CronJob default/c": "its Jobs come by the clock"}
+        suspended = load({**head, "spec": {**spec, "suspend": True}})
+        assert suspended.without_pods == {"CronJob default/c": "it is suspended"}
 
     def test_without_completions_none_starts_once_one_has_succeeded(self) -> None:
         job = workload("Job", parallelism=3)

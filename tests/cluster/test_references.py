@@ -114,7 +114,10 @@ class TestProblemsOfClaims:
 
     def test_claims_that_are_bound_or_wait_for_their_consumer_have_none(self) -> None:
         pod = make_pod("a").claim("later").claim("bound").ephemeral_volume("scratch").build()
-        assert list(claim_problems(pod, InMemoryCluster(self.OTHERS))) == []
+        there = InMemoryCluster([*self.OTHERS, make_volume("pv-1").capacity("1Gi").build()])
+        assert list(claim_problems(pod, there)) == []
+        (problem,) = claim_problems(pod, InMemoryCluster(self.OTHERS))
+        assert problem.text == "claim default/bound is of volume pv-1, which doesn't exist"
 
     def test_claims_of_other_namespaces_are_not_meant(self) -> None:
         pod = make_pod("a").namespace("other").claim("dtaa").build()

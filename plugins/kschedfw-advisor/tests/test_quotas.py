@@ -95,6 +95,20 @@ def test_pending_names_the_pods_that_the_quota_refuses(kschedfw_command: Command
     assert (told["workload"], told["pods"]) == ("ReplicaSet default/web", 2)
 
 
+def test_pods_that_lack_because_of_a_class_that_is_not_there_are_told_with_the_one_that_may_be_meant(
+    kschedfw_command: Command, tmp_path: Path
+) -> None:
+    gold = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: gold}\nvalue: 5\n"
+    wanting = WEB.replace("spec: {containers", "spec: {priorityClassName: golf, containers")
+    path = tmp_path / "cluster.yaml"
+    path.write_text("---\n".join([NODE, gold, wanting, RUNNING % 1]), encoding="utf-8")
+    out = kschedfw_command("pending", path, "--no-expand").out
+    reason = "no PriorityClass with name golf was found (did you mean gold?)"
+    assert f"5 pods of ReplicaSet default/web: {reason}" in out
+    path.write_text("---\n".join([NODE, wanting, RUNNING % 1]), encoding="utf-8")
+    assert "can't be created" not in kschedfw_command("pending", path, "--no-expand").out
+
+
 def test_scale_up_says_that_nodes_do_not_help_them(
     kschedfw_command: Command, cluster: Path, tmp_path: Path
 ) -> None:

@@ -95,8 +95,9 @@ class TestEachSortOfChange:
         assert found == [
             "request 2500m of cpu instead of 3",
             "500m more cpu on node n1",
-            "delete pod default/web-1 from node n1",
             "1 more node like n1",
+            # That gains nothing: the deleted pod is as important, and finds no other place.
+            "delete pod default/web-1 from node n1",
         ]
 
     def test_amounts_of_memory_are_such_that_they_suffice(self) -> None:
@@ -107,9 +108,9 @@ class TestEachSortOfChange:
     def test_another_holder_of_a_port(self) -> None:
         web = owned(make_pod("web-1").host_port(80).node("n1"))
         assert remedies(node("n1"), web, pod=make_pod("p").host_port(80)) == [
-            "delete pod default/web-1 from node n1",
             "drop hostPort 80/TCP, which other pods hold",
             "1 more node like n1",
+            "delete pod default/web-1 from node n1",
         ]
 
     def test_a_more_important_holder_stays(self) -> None:
@@ -189,15 +190,15 @@ class TestEachSortOfChange:
         found = remedies(node("n1").zone("a"), running("web-1", "n1"), pod=pod)
         assert found == [
             f"prefer the podAntiAffinity over {zone} instead of requiring it",
-            "delete pod default/web-1 from node n1",
             f"1 more node like n1 with a {zone} of its own",
+            "delete pod default/web-1 from node n1",
         ]
 
     def test_a_rack_of_its_own_is_told_in_english(self) -> None:
         rack = "example.org/rack"
         pod = make_pod("p").pod_anti_affinity(rack, {"app": "web"})
         found = remedies(node("n1").labels({rack: "r1"}), running("web-1", "n1"), pod=pod)
-        assert found[-1] == f"1 more node like n1 with an {rack} of its own"
+        assert f"1 more node like n1 with an {rack} of its own" in found
 
     def test_no_rule_to_be_together(self) -> None:
         pod = make_pod("p").pod_affinity("kubernetes.io/hostname", {"app": "absent"})
@@ -210,9 +211,35 @@ class TestEachSortOfChange:
         web = owned(make_pod("web-1").volume("disk", disk).node("n1"))
         idle = owned(make_pod("idle").node("n1"), "idle")
         assert remedies(node("n1"), web, idle, pod=make_pod("p").volume("disk", disk)) == [
-            "delete pod default/web-1 from node n1",
             "1 more node like n1",
+            "delete pod default/web-1 from node n1",
         ]
+
+    def test_a_less_important_pod_is_deleted_before_a_node_is_added(self) -> None:
+        low = owned(make_pod("low").requests(cpu=4).priority(-1).node("n1"), "low")
+        never = make_pod("p").requests(cpu=4).build()
+        pod = attrs.evolve(never, spec=attrs.evolve(never.spec, preemption_policy=PreemptionPolicy.NEVER))
+        found = remedies(node("n1"), low, pod=pod)
+        assert found.index("delete pod default/low from node n1") < found.index("1 more node like n1")
+
+    def test_several_effects_of_one_taint_are_one_change(self) -> None:
+        both = node("n1").taint("team", value="red").taint("team", value="red", effect="NoExecute")
+        assert remedies(both, pod=make_pod("p")) == ["tolerate team=red:NoSchedule and NoExecute"]
+        key = "node.kubernetes.io/unreachable"
+        lost = node("n1").taint(key).taint(key, effect="NoExecute")
+        assert (
+            remedies(lost, pod=make_pod("p"))[0] == f"repair node n1, so that its taint {key}:NoSchedule goes"
+        )
+
+    def test_a_node_that_is_not_there_is_dropped_from_the_affinity(self) -> None:
+        term = NodeSelectorTerm(match_fields=(Requirement("metadata.name", Operator.IN, ("gone",)),))
+        affinity = Affinity(node_affinity=NodeAffinity(NodeSelector((term,))))
+        pod = make_pod("p").build()
+        pod = attrs.evolve(pod, spec=attrs.evolve(pod.spec, affinity=affinity))
+        assert (
+            remedies(node("n1"), pod=pod)[0]
+            == "drop metadata.name=gone from the pod's required node affinity"
+        )
 
     def test_several_changes_where_one_is_not_enough(self) -> None:
         tainted = node("n1").taint("gpu")
@@ -573,6 +600,16 @@ def test_a_typo_beside_another_obstacle_is_corrected_along_with_it() -> None:
     )
     correction = "correct disk=sdd to disk=ssd, which nodes have, in the labels that the pod wants"
     assert found[0] == f"{correction}, and request 4 of cpu instead of 5"
+
+
+def test_a_typo_is_corrected_along_with_a_toleration_rather_than_dropped() -> None:
+    tainted = node("n1").labels(disk="ssd").taint("ssd")
+    found = remedies(tainted, node("n2"), pod=make_pod("p").node_selector(diskk="ssd"))
+    correction = "correct diskk=ssd to disk=ssd, which nodes have, in the labels that the pod wants"
+    assert found[:2] == [
+        f"{correction}, and tolerate ssd:NoSchedule",
+        "drop diskk=ssd from the pod's nodeSelector",
+    ]
 
 
 def test_where_correcting_a_typo_is_not_enough_for_all_pods_the_rest_is_found_beside_it() -> None:

@@ -89,6 +89,13 @@ def test_a_misspelt_toleration_is_told_first() -> None:
     )
 
 
+def test_a_toleration_with_another_value_means_the_only_value_that_taints_of_its_key_have() -> None:
+    pod = make_pod().toleration("dedicated", value="yes", effect="NoSchedule").build()
+    assert first_help(pod, TAINTED) == (
+        "correct dedicated=yes to dedicated=batch, a taint of nodes, in the pod's tolerations"
+    )
+
+
 def test_a_name_that_is_close_to_none_is_no_typo() -> None:
     assert not first_help(make_pod().node_selector(disk="tape").build()).startswith("correct")
 

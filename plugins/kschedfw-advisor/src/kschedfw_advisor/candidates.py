@@ -126,7 +126,9 @@ def _promising(explanation: Explanation, targets: Collection[str]) -> Iterator[N
 
 def _refusing(node: NodeExplanation) -> Sequence[str]:
     refusals = (node.refusal, *node.also_refused_by.values())
-    return tuple(dict.fromkeys(status.plugin for status in refusals if status is not None))
+    plugins = tuple(dict.fromkeys(status.plugin for status in refusals if status is not None))
+    # A node that a pre_filter left out has no plugin as its reason, beside the plugins that were asked to explain it.
+    return tuple(filter(None, plugins)) or plugins
 
 
 def _for_node(
@@ -164,7 +166,7 @@ def _ways(
         case "NodeUnschedulable":
             yield [(Uncordon(node.name),)]
         case "TaintToleration":
-            yield from ([(_around(pod, node, taint),)] for taint in _untolerated(pod, node))
+            yield from ([(change,)] for change in _around_taints(pod, node))
         case "NodeAffinity":
             yield list(_around_labels(pod, node, is_met=is_met))
         case "NodeResourcesFit":
@@ -186,20 +188,33 @@ def _untolerated(pod: Pod, node: Node) -> Iterator[Taint]:
             yield taint
 
 
-def _around(pod: Pod, node: Node, taint: Taint) -> Change:
-    if taint.key == CORDONED:
-        return Uncordon(node.name)
-    # A node with a problem is to be repaired; a pod that tolerates it would be no better off.
-    return RemoveTaint(node.name, taint) if taint.key.startswith(CONDITIONS) else _tolerate(pod, node, taint)
+def _around_taints(pod: Pod, node: Node) -> Iterator[Change]:
+    """Yield a change for each key and value of the taints that keep the pod off, whatever their effects."""
+    alike: dict[tuple[str, str], list[Taint]] = {}
+    for taint in _untolerated(pod, node):
+        alike.setdefault((taint.key, taint.value), []).append(taint)
+    for (key, _), taints in alike.items():
+        if key == CORDONED:
+            yield Uncordon(node.name)
+        elif key.startswith(CONDITIONS):
+            # A node with a problem is to be repaired; a pod that tolerates it would be no better off.
+            yield RemoveTaint(node.name, taints[0])
+        else:
+            yield _tolerate(pod, node, *taints)
 
 
-def _tolerate(pod: Pod, node: Node, taint: Taint) -> Tolerate:
+def _tolerate(pod: Pod, node: Node, taint: Taint, *others: Taint) -> Tolerate:
     offered = (
         name for name, amount in node.status.allocatable.items() if is_extended(name) and amount.value()
     )
     # Devices are dear: a taint keeps such nodes for the pods that use them.
     kept_for = tuple(sorted(name for name in offered if not pod.requests.amounts.get(name)))
-    return Tolerate(taint, kept_for, is_wanted=taint.key in pod.spec.node_selector)
+    return Tolerate(
+        taint,
+        kept_for,
+        is_wanted=taint.key in pod.spec.node_selector,
+        other_effects=tuple(each.effect.value for each in others),
+    )
 
 
 def _around_labels(pod: Pod, node: Node, *, is_met: bool) -> Iterator[Changes]:
@@ -221,9 +236,13 @@ def _around_labels(pod: Pod, node: Node, *, is_met: bool) -> Iterator[Changes]:
 
 def _without_requirements(required: NodeSelector, node: Node, *, is_met: bool) -> Iterator[Change]:
     """Yield the change with which the node matches a term, for each term."""
+    fields = {"metadata.name": node.name}
     for term in required.node_selector_terms:
-        failed = tuple(each for each in term.match_expressions if not each.matches(node.labels))
-        if failed and all(field.matches({"metadata.name": node.name}) for field in term.match_fields):
+        failed = (
+            *(each for each in term.match_expressions if not each.matches(node.labels)),
+            *(each for each in term.match_fields if not each.matches(fields)),
+        )
+        if failed:
             yield DropRequirements(failed, is_met)
 
 
@@ -419,7 +438,7 @@ def _separating_keys(pod: Pod, explanation: Explanation) -> Sequence[str]:
 
 def _with_new_node(pod: Pod, addition: AddNodes, keys: Sequence[str]) -> Iterator[Changes]:
     template = addition.group.template
-    tolerated = tuple(_tolerate(pod, template, taint) for taint in _untolerated(pod, template))
+    tolerated = tuple(_around_taints(pod, template))
     for each in (addition, *(attrs.evolve(addition, apart=key) for key in keys)):
         yield (each,)
         if tolerated:

@@ -45,7 +45,7 @@ class Uncordon(NodeChange):
 
 @attrs.frozen
 class RemoveTaint(NodeChange):
-    """A node without the taint of a condition, as when it has been repaired."""
+    """A node without the taints of a condition, as when it has been repaired: one key may have several effects."""
 
     usual_effort = Effort.NODE_STATE
     taint: Taint
@@ -56,7 +56,7 @@ class RemoveTaint(NodeChange):
 
     @override
     def altered(self, node: Node) -> Node:
-        taints = tuple(each for each in node.spec.taints if each != self.taint)
+        taints = tuple(each for each in node.spec.taints if each.key != self.taint.key)
         return attrs.evolve(node, spec=attrs.evolve(node.spec, taints=taints))
 
 

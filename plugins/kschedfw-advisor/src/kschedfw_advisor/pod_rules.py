@@ -60,6 +60,8 @@ class Tolerate(Change):
     """The extended resources that nodes with the taint offer and the pod doesn't request."""
     is_wanted: bool = False
     """Tells whether the pod's nodeSelector asks for nodes by a label with the taint's key."""
+    other_effects: tuple[str, ...] = ()
+    """The effects of the node's other taints with the same key and value; one toleration covers all of them."""
 
     def __str__(self) -> str:
         for_whom = ""
@@ -67,7 +69,8 @@ class Tolerate(Change):
             for_whom = "; such nodes are kept for the control plane"
         elif self.kept_for:
             for_whom = f"; such nodes offer {' and '.join(self.kept_for)}, which the pod doesn't request"
-        return f"tolerate {taint_text(self.taint)}{for_whom}"
+        more = "".join(f" and {effect}" for effect in self.other_effects)
+        return f"tolerate {taint_text(self.taint)}{more}{for_whom}"
 
     @property
     def requirement(self) -> Hashable:
@@ -85,7 +88,7 @@ class Tolerate(Change):
     def changed(self, pod: Pod) -> Pod:
         taint = self.taint
         operator = TolerationOperator.EQUAL if taint.value else TolerationOperator.EXISTS
-        added = Toleration(taint.key, operator, taint.value, taint.effect)
+        added = Toleration(taint.key, operator, taint.value, None if self.other_effects else taint.effect)
         return with_spec(pod, attrs.evolve(pod.spec, tolerations=(*pod.spec.tolerations, added)))
 
 
@@ -163,8 +166,11 @@ class DropRequirements(Change):
         return with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
 
     def _without(self, term: NodeSelectorTerm) -> NodeSelectorTerm:
-        left = tuple(each for each in term.match_expressions if each not in self.requirements)
-        return attrs.evolve(term, match_expressions=left)
+        expressions, fields = (
+            tuple(each for each in given if each not in self.requirements)
+            for given in (term.match_expressions, term.match_fields)
+        )
+        return NodeSelectorTerm(expressions, fields)
 
 
 def _platform_text(keys: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ import attrs
 
 from kschedfw import Pod
 from kschedfw.api import (
+    BUILT_IN_PRIORITIES,
     Admission,
     Finding,
     LimitRange,
@@ -20,6 +21,7 @@ from kschedfw.api import (
     ResourceQuota,
     RuntimeClass,
     StatefulSet,
+    did_you_mean,
     pod_alike,
 )
 from kschedfw.cluster import Cluster, Workload, workload_of, workload_of_controller
@@ -169,12 +171,26 @@ def _of_kept_workloads(
         if failure and lacking > 0 and workload is not None:
             yield Uncreated(workload, lacking, failure, tuple(refused.get(key, ())))
             continue
+        if lacking > 0 and workload is not None and (missing := _missing_class(pod, cluster)):
+            yield Uncreated(workload, lacking, missing, tuple(refused.get(key, ())))
+            continue
         for created in range(min(lacking, _MOST_CREATED)):
             if (refusal := _refusal(admission, pod)) and workload is not None:
                 yield Uncreated(workload, lacking - created, refusal, tuple(refused.get(key, ())))
             # The next one would be refused as well.
             if refusal:
                 break
+
+
+def _missing_class(pod: Pod, cluster: Cluster) -> str:
+    """Return the API server's refusal of a pod that names a PriorityClass which isn't there; empty otherwise.
+
+    An input without any such class may lack them all.
+    """
+    name, classes = pod.spec.priority_class_name, {each.name for each in cluster.list(PriorityClass)}
+    if not name or not classes or name in classes or name in BUILT_IN_PRIORITIES:
+        return ""
+    return f"no PriorityClass with name {name} was found{did_you_mean(name, classes)}"
 
 
 def _admission(cluster: Cluster) -> Admission:

@@ -41,8 +41,8 @@ class Remedy:
 
     `edits` are the changes of manifests; those of a pod are given for the first of the pods. `nodes` are the
     nodes that the pods went to, one for each pod that got a place; `pods` is how many pods wanted one. `displaced` are
-    the pods that the changes delete and that find no other place. `waiting` is how many more pods would fit if others
-    of their group did.
+    the pods that the changes delete and that find no other place; so many of them are `equals`, as important as the
+    pods. `waiting` is how many more pods would fit if others of their group did.
     """
 
     changes: Changes
@@ -51,6 +51,12 @@ class Remedy:
     displaced: tuple[str, ...] = ()
     waiting: int = 0
     edits: tuple[Edit, ...] = ()
+    equals: int = 0
+
+    @property
+    def gained(self) -> int:
+        """Return the number of pods that got a place, less those as important that lost theirs."""
+        return self.placed - self.equals
 
     @property
     def placed(self) -> int:
@@ -225,19 +231,19 @@ def _acceptable(pod: Pod, changes: Iterable[Change], readmission: Readmission) -
 
 
 def _order(remedy: Remedy) -> tuple[float, ...]:
-    return (-remedy.placed, len(remedy.displaced), *size(remedy.changes))
+    return (-remedy.gained, len(remedy.displaced), *size(remedy.changes))
 
 
 def _rank(remedy: Remedy) -> tuple[float, ...]:
     kept_or_corrected, *others = size(remedy.changes)
-    return (kept_or_corrected, -remedy.placed, *others)
+    return (kept_or_corrected, -remedy.gained, *others)
 
 
 def _without_detours(remedies: Sequence[Remedy]) -> Sequence[Remedy]:
     """The remedies, the best first, without those that a simpler one makes pointless.
 
-    What places more pods is better than a smaller change, except that corrections of typos come first, and places that
-    are kept for other pods last.
+    What gains places for more pods is better than a smaller change, except that corrections of typos come first, and
+    places that are kept for other pods last.
 
     A remedy is simpler if it gets as many pods a place with fewer changes. Where correcting a typo gets them all a
     place, nothing is said that takes that name seriously and costs more than another rule of the pod.
@@ -250,7 +256,17 @@ def _without_detours(remedies: Sequence[Remedy]) -> Sequence[Remedy]:
 
 
 def _makes_pointless(simpler: Remedy, remedy: Remedy) -> bool:
-    return simpler.placed >= remedy.placed and _outdoes(simpler, remedy.changes)
+    if _corrects_more(remedy, simpler):
+        return False
+    return simpler.gained >= remedy.gained and _outdoes(simpler, remedy.changes)
+
+
+def _corrects_more(remedy: Remedy, simpler: Remedy) -> bool:
+    """Tell whether the remedy corrects a typo that the simpler one works around, beside changes that take little."""
+    typos = [each for each in remedy.changes if each.effort is Effort.TYPO]
+    rest = [each for each in remedy.changes if each.effort is not Effort.TYPO]
+    is_cheap = all(each.effort <= Effort.POD_RULE for each in rest)
+    return is_cheap and any(each not in simpler.changes for each in typos) and simpler.effort > Effort.TYPO
 
 
 def _outdoes(simpler: Remedy, changes: Changes) -> bool:
@@ -316,6 +332,7 @@ def attempt(
             tuple(each.node_name for each in placed),
             tuple(each.pod.key for each in refused),
             waiting=fit,
+            equals=sum(each.pod.priority >= pods[0].priority for each in refused),
         )
 
 

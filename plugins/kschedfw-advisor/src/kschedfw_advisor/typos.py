@@ -18,6 +18,7 @@ from kschedfw.api import (
     PersistentVolumeClaim,
     PodAffinityTerm,
     Requirement,
+    ResourceRequirements,
     close_to,
     selector_text,
 )
@@ -85,6 +86,11 @@ def typos(pod: Pod, cluster: Cluster) -> Iterator[Change]:
         taints = _values(((taint.key, taint.value) for taint in node.spec.taints) for node in nodes)
         for pair, meant in _misspelt(tolerated, taints):
             yield RespellToleration(*pair, *meant)
+        for key, value in tolerated:
+            # A taint's value says little, so where there is one only, a toleration of the key means it.
+            there = taints.get(key, ())
+            if value and value not in there and len(there) == 1 and close_to(value, there) is None:
+                yield RespellToleration(key, value, key, next(iter(there)))
     yield from _in_pod_affinity(pod, cluster)
     yield from _in_claims(pod, cluster)
     yield from _in_resources(pod, nodes)
@@ -233,7 +239,7 @@ def _mistaken_units(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
     With the smaller unit the request has to fit on such a node, and to be an amount that containers are given.
     """
     for name, usual in _USUAL.items():
-        wrong = max(_amounts(pod, name), default=0)
+        wrong = max((requested(each, name) for each in _given(pod)), default=0)
         # A multiple of 1024 was written with a binary unit.
         step = 1024 if name != CPU and wrong % 1024 == 0 else 1000
         meant = wrong // step
@@ -250,10 +256,9 @@ def _mistaken_units(pod: Pod, nodes: Collection[Node]) -> Iterator[Change]:
             yield MistakenUnit(name, meant, wrong, at_most=most.amount)
 
 
-def _amounts(pod: Pod, name: str) -> Iterator[int]:
-    """Yield the amounts that the containers, and the pod itself, request."""
+def _given(pod: Pod) -> Iterator[ResourceRequirements]:
+    """Yield the requirements of the containers, and those of the pod itself."""
     spec = pod.spec
-    for each in (*spec.init_containers, *spec.containers):
-        yield requested(each.resources, name)
+    yield from (each.resources for each in (*spec.init_containers, *spec.containers))
     if spec.resources is not None:
-        yield requested(spec.resources, name)
+        yield spec.resources

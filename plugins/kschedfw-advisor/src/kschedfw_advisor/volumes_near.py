@@ -45,14 +45,20 @@ def near_claims(pod: Pod, cluster: Cluster) -> Iterator[Finding]:
             continue
         storage_class = cluster.get(StorageClass, class_of_claim(claim))
         if storage_class is None or storage_class.provisioner == NO_PROVISIONER:
-            yield from _closest_volume(claim, cluster)
+            # A class that isn't there may be misspelt, and then volumes of other classes say nothing.
+            yield from _closest_volume(claim, cluster, of_class=storage_class is None)
         else:
             yield from _zones(claim, storage_class)
             yield from _largest_capacity(claim, storage_class, cluster)
 
 
-def _closest_volume(claim: PersistentVolumeClaim, cluster: Cluster) -> Iterator[Finding]:
-    volumes = cluster.list(PersistentVolume)
+def _closest_volume(claim: PersistentVolumeClaim, cluster: Cluster, *, of_class: bool) -> Iterator[Finding]:
+    wanted = class_of_claim(claim)
+    volumes = [
+        each
+        for each in cluster.list(PersistentVolume)
+        if not (of_class and wanted) or class_of_volume(each) == wanted
+    ]
     if not volumes:
         # Where there is no class either, that is told already.
         if cluster.get(StorageClass, class_of_claim(claim)) is not None:
