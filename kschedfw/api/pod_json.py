@@ -117,7 +117,7 @@ _BLANK: Final = ObjectMeta()
 _filled: Final = evolver(ObjectMeta, *(field.name for field in attrs.fields(ObjectMeta)))
 _with_name: Final = evolver(Volume, "name", computed=("is_storage",))
 _Common = tuple[bytes, FrozenDict[str, str]]
-"""What the specs of alike pods have in common but for their containers' resources."""
+"""The parts that specs of alike pods share, but for their containers' resources."""
 
 _pods: Final = BoundedDict[tuple[_Common, tuple[bytes, ...]], Pod](_MOST_KEPT)
 """Pods with nothing but a spec, by what others have in common with them, and their resources. Those are made from them.

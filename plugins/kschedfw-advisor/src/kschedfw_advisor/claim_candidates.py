@@ -44,7 +44,7 @@ _MOST_ZONES: Final = 2
 _MOST_TOGETHER: Final = 12
 """The most combinations for the claims of one pod."""
 _FIXED: Final = frozenset(("bound", "deleted", "node"))
-"""What a volume lacks and no change of the claim makes up for."""
+"""The obstacles of a volume that no change of the claim removes."""
 
 
 def claim_candidates(pods: Sequence[Pod], cluster: Cluster) -> Iterator[_Way]:
