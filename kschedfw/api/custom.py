@@ -90,7 +90,7 @@ class _NoKind:
 class CustomResource(Named):
     """The base of a plugin's own class for a custom kind: an attrs class with `metadata` and the manifest's fields::
 
-        @attrs.frozen
+        @frozen
         class PodGroup(CustomResource):
             kind = CustomKind("scheduling.x-k8s.io/v1alpha1", "PodGroup")
 

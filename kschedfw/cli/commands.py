@@ -5,17 +5,16 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
 from kschedfw.api.distributions import ImportFailedError, imported
 from kschedfw.api.extensions import ExtensionError, Extensions
+from kschedfw.api.records import frozen
 
 if TYPE_CHECKING:
     # For types alone: `kschedfw --help` loads every Command, but no app.
     import typer
 
 
-@attrs.frozen
+@frozen
 class Command:
     """A subcommand: its line in `kschedfw --help`, and its `typer.Typer` as `module:name`.
 

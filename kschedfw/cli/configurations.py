@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-import attrs
-
+from kschedfw.api.records import frozen
 from kschedfw.cli.enabled import UsageError
 from kschedfw.config import (
     FeatureGates,
@@ -72,7 +71,7 @@ def _configuration(file: Path | None, provider: str | None, gates: FeatureGates)
     return parse_configuration(default, "default", gates=gates)
 
 
-@attrs.frozen
+@frozen
 class ConfigurationChoice:
     """The values of the options that name a configuration."""
 
@@ -133,7 +132,7 @@ def candidates_of(values: Sequence[str], at_least: int = 2, option: str = "--pro
     return [_candidate(label, each, option) for each, label in zip(named, labels, strict=True)]
 
 
-@attrs.frozen
+@frozen
 class VersionedCandidates:
     """One configuration in several versions of Kubernetes.
 

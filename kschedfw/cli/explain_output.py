@@ -14,6 +14,7 @@ from rich.text import Text
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, group_key
+from kschedfw.api.records import frozen
 from kschedfw.cli.enabled import UsageError, check_name
 from kschedfw.cli.inputs import Input
 from kschedfw.cli.output import missing_lines
@@ -29,7 +30,7 @@ from kschedfw.framework.gate_table import GENERIC_WORKLOAD
 from kschedfw.simulator import Decision
 
 
-@attrs.frozen
+@frozen
 class Context:
     """Context of the decision: objects that the pod refers to and the input lacks, and the pod's former node.
 

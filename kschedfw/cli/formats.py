@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
 from kschedfw.api.extensions import Extensions
+from kschedfw.api.records import frozen
 
 if TYPE_CHECKING:
     from kschedfw.cli.inputs import Input
@@ -17,7 +16,7 @@ MANIFESTS: Final = "manifests"
 """The format that needs no extension: Kubernetes manifests as YAML or JSON."""
 
 
-@attrs.frozen
+@frozen
 class Format:
     """A format of input files.
 

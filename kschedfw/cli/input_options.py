@@ -13,6 +13,7 @@ import typer
 from kschedfw.api.extensions import ExtensionError, how_to_install
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import Expand, FieldValidation
+from kschedfw.api.records import frozen
 from kschedfw.cli.configurations import ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import tell
@@ -59,7 +60,7 @@ def with_input_options(command: Callable[..., None]) -> Callable[..., None]:
     return expanded
 
 
-@attrs.frozen
+@frozen
 class _Options:
     """The options in place of one parameter: their parameters, and the function from their values to its value."""
 

@@ -19,6 +19,7 @@ from kschedfw.api.meta import Named
 from kschedfw.api.node import TaintEffect
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, group_key
+from kschedfw.api.records import frozen
 from kschedfw.api.removed_versions import removed_in
 from kschedfw.api.warning_events import WarningEvent
 from kschedfw.api.words import counted
@@ -71,7 +72,7 @@ class InvalidInputError(KschedfwError, ValueError):
         return f"{found} in the input, so nothing was done ({way_out})"
 
 
-@attrs.frozen
+@frozen
 class ReadingOptions:
     """The rules of reading manifests: the options that all commands share."""
 
@@ -84,7 +85,7 @@ class ReadingOptions:
 DEFAULT_READING = ReadingOptions()
 
 
-@attrs.frozen
+@frozen
 class Input:
     """The cluster that was read, with messages about it.
 
@@ -170,7 +171,7 @@ def read_manifest_input(
     return _cluster_of(_read_files(paths, options, csv_hint, progress))
 
 
-@attrs.frozen
+@frozen
 class _Part:
     """Manifests from one place, with the messages about them."""
 

@@ -10,13 +10,14 @@ import attrs
 
 from kschedfw.api.extensions import Extensions
 from kschedfw.api.manifests import Manifests
+from kschedfw.api.records import frozen
 from kschedfw.cli.output import progress_bar
 
 Given: TypeAlias = Mapping[str, str | Path]
 """The values of a source's options that stand on the command line, by name."""
 
 
-@attrs.frozen
+@frozen
 class SourceOption:
     """An option of the commands that ask about a cluster, such as `--context`.
 
@@ -35,7 +36,7 @@ class SourceOption:
         return self.name.replace("-", "_")
 
 
-@attrs.frozen
+@frozen
 class SourceCluster:
     """The objects that a source has read, and the kinds that couldn't be read.
 
@@ -58,7 +59,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 Reader: TypeAlias = Callable[[Given, Progress | None], SourceCluster]
 
 
-@attrs.frozen
+@frozen
 class Source:
     """A source of clusters: its options, and the function that reads one.
 
@@ -83,7 +84,7 @@ ABSENT: Final = {
 """Known sources: their distributions, and the options that are refused with its name where it isn't installed."""
 
 
-@attrs.frozen
+@frozen
 class Live:
     """The live cluster that the command line names, if any.
 

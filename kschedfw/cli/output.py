@@ -12,15 +12,6 @@ from typing import TYPE_CHECKING
 import typer
 from rich.console import Console, RenderableType
 from rich.padding import Padding
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from kschedfw.api.custom import plural_of
@@ -51,25 +42,34 @@ def progress_bar(
 @contextmanager
 def labelled_progress_bar(*, enabled: bool = True) -> Iterator[Callable[[str, int, int], None] | None]:
     """Yield a callback (label, done, total) for several steps, as `progress_bar`."""
-    with _bar("", MofNCompleteColumn(), enabled=enabled) as update:
+    with _bar("", in_bytes=False, enabled=enabled) as update:
         yield update
 
 
 @contextmanager
 def reading_bar(*, enabled: bool = True) -> Iterator[Callable[[int, int], None] | None]:
     """Yield a callback (bytes read, all bytes) for reading, as `progress_bar`."""
-    with _bar("reading", DownloadColumn(), enabled=enabled) as update:
+    with _bar("reading", in_bytes=True, enabled=enabled) as update:
         yield None if update is None else partial(update, "reading")
 
 
 @contextmanager
-def _bar(
-    label: str, numbers: ProgressColumn, *, enabled: bool
-) -> Iterator[Callable[[str, int, int], None] | None]:
+def _bar(label: str, *, in_bytes: bool, enabled: bool) -> Iterator[Callable[[str, int, int], None] | None]:
     console = Console(stderr=True)
     if not enabled or not console.is_terminal:
         yield None
         return
+    # Here, since a command in a pipe draws nothing: a tenth of its start would go into this.
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    numbers = DownloadColumn() if in_bytes else MofNCompleteColumn()
     columns = (TextColumn("{task.description}"), BarColumn(), numbers, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(label, total=None)

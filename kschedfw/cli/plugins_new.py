@@ -13,11 +13,11 @@ from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Annotated
 
-import attrs
 import typer
 
 import kschedfw
 from kschedfw.api.extensions import checkout, how_to_install
+from kschedfw.api.records import frozen
 from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain
@@ -177,7 +177,7 @@ _OWN_PREFIX = "kschedfw"
 _TAKEN_PACKAGES = frozenset({_OWN_PREFIX, "example", "src", "tests"})
 
 
-@attrs.frozen
+@frozen
 class ProjectNames:
     """The names of a new project.
 

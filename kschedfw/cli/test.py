@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Annotated
 from xml.etree import ElementTree as ET
 
-import attrs
 import typer
 
 from kschedfw.api.field_errors import printable
+from kschedfw.api.records import frozen
 from kschedfw.api.words import counted
 from kschedfw.cli.exits import ExitCode, complain, tell
 from kschedfw.testing.case_runner import Runner, shown_problems
@@ -36,7 +36,7 @@ Exit codes:
 test_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@attrs.frozen
+@frozen
 class CaseResult:
     """The result of a case: its problems, whether these are of its input, and its duration in seconds."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
@@ -15,7 +15,6 @@ from kschedfw.api.evolver import evolver
 from kschedfw.api.field_errors import printable
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.kinds import KIND_OF, name_of_kind
-from kschedfw.api.manifests import Manifests
 from kschedfw.api.meta import DEFAULT_NAMESPACE, Named, ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodCondition, PodStatus
@@ -24,6 +23,9 @@ from kschedfw.api.workloads import Namespace
 from kschedfw.cluster.errors import AlreadyExistsError, ConflictError, NotFoundError
 from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
 from kschedfw.cluster.watch import Journal, ObjectStore, stored_as
+
+if TYPE_CHECKING:
+    from kschedfw.api.manifests import Manifests
 
 # Labels that the API server's PodTopologyLabels admission plugin copies from a node to the pods that are bound to it.
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -25,7 +26,9 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import Attempt, MemberRefusal
 from kschedfw.scheduler.errors import SchedulingError
-from kschedfw.scheduler.groups import GroupDecision, MemberResult, PlacementResult
+
+if TYPE_CHECKING:
+    from kschedfw.scheduler.groups import GroupDecision, MemberResult, PlacementResult
 
 
 @define(eq=False)

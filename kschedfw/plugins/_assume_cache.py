@@ -9,11 +9,12 @@ import attrs
 
 from kschedfw import ClusterClient
 from kschedfw.api import Named
+from kschedfw.api.records import define
 
 T = TypeVar("T", bound=Named)
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class AssumeCache(Generic[T]):
     """Objects of one kind: the state in the cluster, or the later state that is assumed.
 

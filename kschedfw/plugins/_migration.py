@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import attrs
-
 from kschedfw import FrozenDict, KschedfwError, ObjectMeta
 from kschedfw.api import CSINode, PersistentVolume, Volume
+from kschedfw.api.records import frozen
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 # In the order in which csi-translation-lib looks for them.
@@ -53,7 +52,7 @@ def _region_of(zones: list[str]) -> str:
     return regions.pop()
 
 
-@attrs.frozen
+@frozen
 class InTreePlugin:
     """An in-tree plugin: its name, its driver, the field of its source, and the function to the driver's handle.
 

@@ -26,6 +26,7 @@ from kschedfw.api import (
     requirement_text,
 )
 from kschedfw.api.names import label_value_problems, qualified_name_problems
+from kschedfw.api.records import frozen
 from kschedfw.api.selectors import parse_int64
 from kschedfw.framework.diagnosis import Evidence, EvidenceValue
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
@@ -59,7 +60,7 @@ def _sorted(requirements: Sequence[Requirement]) -> _Requirements:
     return tuple(sorted((each.key, each.operator.value, tuple(sorted(each.values))) for each in requirements))
 
 
-@attrs.frozen
+@frozen
 class RequiredNodeAffinity:
     """The nodes that a pod's `nodeSelector` and required node affinity allow.
 

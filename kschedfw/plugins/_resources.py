@@ -14,6 +14,7 @@ import numpy as np
 
 from kschedfw import MAX_NODE_SCORE, FieldError, IntArray, NodeInfo, NodeTable, Pod, Resource
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PodRequests, is_huge_pages
+from kschedfw.api.records import frozen
 
 _ATTRIBUTES = {CPU: "milli_cpu", MEMORY: "memory", EPHEMERAL_STORAGE: "ephemeral_storage"}
 _NON_ZERO = (CPU, MEMORY)
@@ -23,7 +24,7 @@ _NON_ZERO = (CPU, MEMORY)
 _LARGEST_AMOUNT = np.iinfo(np.int64).max // (2 * MAX_NODE_SCORE)
 
 
-@attrs.frozen
+@frozen
 class ResourceSpec:
     """A resource that counts for the score, and its weight."""
 
@@ -73,7 +74,7 @@ def amount_columns(nodes: NodeTable, rows: IntArray, name: str) -> tuple[IntArra
     return nodes.take(nodes.allocatable[:, column], rows), nodes.take(nodes.requested[:, column], rows)
 
 
-@attrs.frozen
+@frozen
 class ScoredResource:
     """A resource that counts for a score.
 

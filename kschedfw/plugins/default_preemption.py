@@ -28,6 +28,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import PodGroup, group_key
+from kschedfw.api.records import frozen
 from kschedfw.framework.gate_table import (
     GENERIC_WORKLOAD,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
@@ -45,7 +46,7 @@ _PERCENTAGE = "minCandidateNodesPercentage"
 _ABSOLUTE = "minCandidateNodesAbsolute"
 
 
-@attrs.frozen
+@frozen
 class DefaultPreemptionArgs:
     """The number of candidates to look for (kubescheduler.config.k8s.io DefaultPreemptionArgs).
 

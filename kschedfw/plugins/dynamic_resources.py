@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import ClassVar, Final
 
-import attrs
 import numpy as np
 
 from kschedfw import (
@@ -27,9 +26,10 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api.reading import Duration
+from kschedfw.api.records import frozen
 
 
-@attrs.frozen
+@frozen
 class DynamicResourcesArgs:
     """The time limits of allocation on a node (0: none; see `budget`), and of binding altogether, in seconds."""
 

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-import attrs
 import numpy as np
 
 from kschedfw import (
@@ -34,6 +33,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
+from kschedfw.api.records import frozen
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._node_terms import (
@@ -67,7 +67,7 @@ class MalformedAffinityError(KschedfwError, ValueError):
     """The error of a preferred term that breaks the API's rules; says where and how."""
 
 
-@attrs.frozen
+@frozen
 class NodeAffinityArgs:
     """Arguments of NodeAffinity.
 

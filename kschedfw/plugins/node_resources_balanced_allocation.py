@@ -26,6 +26,7 @@ from kschedfw import (
     Status,
     hookimpl,
 )
+from kschedfw.api.records import frozen
 from kschedfw.plugins._device_backed import DeviceBacked, usages_on
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
@@ -46,7 +47,7 @@ _BACKED = StateKey[DeviceBacked]("NodeResourcesBalancedAllocation.backed")
 _HALF = MAX_NODE_SCORE // 2
 
 
-@attrs.frozen
+@frozen
 class NodeResourcesBalancedAllocationArgs:
     """The resources whose use should be balanced; each has weight 1."""
 

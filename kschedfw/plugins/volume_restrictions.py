@@ -28,6 +28,7 @@ from kschedfw.api import (
     ISCSISource,
     RBDSource,
 )
+from kschedfw.api.records import frozen
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._storage import StoragePlugin, claim_not_found, find_claim, queue_if_named
 
@@ -40,7 +41,7 @@ _READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 Disk: TypeAlias = GCEPersistentDiskSource | AWSElasticBlockStoreSource | ISCSISource | RBDSource
 
 
-@attrs.frozen
+@frozen
 class ExclusiveClaims:
     """The pod's ReadWriteOncePod claims, and the number of their uses by other pods."""
 

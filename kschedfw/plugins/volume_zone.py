@@ -35,6 +35,7 @@ from kschedfw.api import (
     VolumeBindingMode,
     class_of_claim,
 )
+from kschedfw.api.records import frozen
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._hints import queue_if
 from kschedfw.plugins._node_terms import unmatched
@@ -63,7 +64,7 @@ _LABELS: Final = (*_NOW, _ZONE, _REGION)
 _DELIMITER: Final = "__"
 
 
-@attrs.frozen
+@frozen
 class VolumeTopology:
     """A label that a node with any zone or region label must have, and the values allowed."""
 

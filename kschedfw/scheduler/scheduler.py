@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -44,13 +45,15 @@ from kschedfw.scheduler.event_handlers import EventHandlers
 from kschedfw.scheduler.extenders import close_extenders, order_extenders
 from kschedfw.scheduler.failure import FailedGates, FailureHandler
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
-from kschedfw.scheduler.groups import GroupAlgorithm, GroupCycle
 from kschedfw.scheduler.placement import GroupPlaces, Placement, Placements
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.queue.stillness import ObservedClock
 from kschedfw.scheduler.scheduling_cycle import Algorithm, Attempts, SchedulingCycle
 from kschedfw.scheduler.select import HostSelector
+
+if TYPE_CHECKING:
+    from kschedfw.scheduler.groups import GroupCycle
 
 _log = logging.getLogger(__name__)
 
@@ -211,6 +214,9 @@ class Scheduler:
         self.group_cycle: GroupCycle | None = None
         """The cycle of groups; None without the gate GenericWorkload."""
         if grouping:
+            # Here, since it is a tenth of the scheduler's code, and the gate is off by default.
+            from kschedfw.scheduler.groups import GroupAlgorithm, GroupCycle
+
             self.group_cycle = GroupCycle(
                 parts,
                 self.cache,

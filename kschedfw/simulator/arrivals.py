@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from random import Random
 
-import attrs
-
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import shown
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 
 DURATION = "kschedfw/duration-seconds"
 """The annotation with the time that a pod stays once it is bound, in seconds."""
@@ -36,7 +35,7 @@ class ArrivalsError(KschedfwError, ValueError):
     """The error of a pod's time that is no number, or of a rate or duration that isn't positive and finite."""
 
 
-@attrs.frozen
+@frozen
 class Stay:
     """The stay of a pod: `arrival` in seconds after the first pod's; `duration` in seconds from its binding; `lifetime`
     in seconds from its arrival.
@@ -49,7 +48,7 @@ class Stay:
     lifetime: float | None = None
 
 
-@attrs.frozen
+@frozen
 class Arrivals:
     """The times of a replay: those that pods have, and drawn times for other pods.
 

@@ -10,6 +10,7 @@ import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.explain import Cause
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.scheduler.failure import REASON_UNSCHEDULABLE
@@ -45,7 +46,7 @@ _MEANINGS: Final = {
 }
 
 
-@attrs.frozen
+@frozen
 class Decision:
     """The final outcome for one pod (by its key), and the reasons.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-
-import attrs
+from typing import TYPE_CHECKING
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup
+from kschedfw.api.records import define
 from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import PODS
 from kschedfw.cluster import Cluster, EventType, WatchEvent
@@ -24,11 +24,13 @@ from kschedfw.scheduler import ScheduleResult
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import SchedulingError
-from kschedfw.scheduler.groups import GroupDecision, GroupObserver
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 
+if TYPE_CHECKING:
+    from kschedfw.scheduler.groups import GroupDecision, GroupObserver
 
-@attrs.define
+
+@define
 class Entry:
     """The record of one pod. `turn` orders pods by their last attempt; times are in virtual seconds since the start.
 

@@ -11,6 +11,7 @@ import attrs
 
 from kschedfw.api.admission import RefusedPod
 from kschedfw.api.frozendict import EMPTY
+from kschedfw.api.records import frozen
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from kschedfw.api.words import counted
 from kschedfw.cluster import MissingObject
@@ -20,7 +21,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.simulator.decision import Decision, Outcome
 
 
-@attrs.frozen
+@frozen
 class Spread:
     """The distribution of a quantity over nodes or pods.
 
@@ -47,7 +48,7 @@ class Spread:
         return cls(ordered[0], mean, p95, ordered[-1], math.sqrt(variance))
 
 
-@attrs.frozen
+@frozen
 class Utilisation:
     """The requested part of a resource on the nodes that have it.
 
@@ -67,7 +68,7 @@ class Utilisation:
         return self.requested / self.allocatable
 
 
-@attrs.frozen
+@frozen
 class Reason:
     """A reason why pods didn't fit: the number of pods with it, and the sum of the nodes that it ruled out.
 
@@ -79,7 +80,7 @@ class Reason:
     nodes: int
 
 
-@attrs.frozen
+@frozen
 class Peak:
     """The most of a resource that was requested at a time, and the allocatable total; units as in `Utilisation`."""
 
@@ -93,7 +94,7 @@ class Peak:
         return self.requested / self.allocatable
 
 
-@attrs.frozen
+@frozen
 class Replay:
     """Figures of a replay, in which pods arrive and leave. Times are in virtual seconds.
 
@@ -131,7 +132,7 @@ class Replay:
         }
 
 
-@attrs.frozen
+@frozen
 class Report:
     """The result of a simulation.
 

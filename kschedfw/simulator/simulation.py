@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from random import Random
+from typing import TYPE_CHECKING
 
 from kschedfw.api.admission import RefusedPod
 from kschedfw.api.frozendict import EMPTY
@@ -26,7 +27,6 @@ from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.bindings import InlineExecutor
 from kschedfw.scheduler.extenders import close_extenders, make_extenders
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
-from kschedfw.scheduler.groups import GroupObserver
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
@@ -40,6 +40,9 @@ from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm, RecordingGroup
 from kschedfw.simulator.report import Replay, Report, Spread, peaks, reasons, utilisation
 from kschedfw.simulator.state import ComingsAndGoings, PendingPods, starting_clock
 from kschedfw.simulator.timeline import Timeline
+
+if TYPE_CHECKING:
+    from kschedfw.scheduler.groups import GroupObserver
 
 Progress = Callable[[int, int], None]
 """Called with the number of pods done and to do."""

@@ -12,6 +12,7 @@ import attrs
 
 from kschedfw.api.node import PRICE, Node
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.api.resource_claims import EXTENDED_RESOURCE_ANNOTATION, POD_CLAIM_ANNOTATION
 from kschedfw.api.storage import DEFAULT_CLASS_ANNOTATIONS
 from kschedfw.api.volume_matching import BIND_COMPLETED, BOUND_BY_CONTROLLER, CLASS_ANNOTATION, SELECTED_NODE
@@ -63,7 +64,7 @@ def starting_clock(
     return VirtualClock(min(arrivals, default=0.0))
 
 
-@attrs.define
+@define
 class PendingPods:
     """The pods of a cluster in order of arrival: pods to schedule, and the numbers of others by the reason why not."""
 

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-import attrs
-
+from kschedfw.api.records import frozen
 from kschedfw.cluster import RevertibleCluster
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import WaitingPod, Waits
@@ -19,7 +18,7 @@ from kschedfw.what_if.checks import WhatIfError
 _log = logging.getLogger(__name__)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Mark:
     """A moment to go back to: the lengths of the logs, and copies of state that the logs don't restore."""
 
@@ -31,7 +30,7 @@ class Mark:
     """The tokens of plugins' states, by profile and plugin."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Ended:
     """A place that was lost because its wait for permission ended with this status."""
 
@@ -39,7 +38,7 @@ class Ended:
     status: Status
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Step:
     """A place that was taken or given up. `position` is the length of the cluster's log afterwards."""
 

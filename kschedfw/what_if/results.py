@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
-import attrs
-
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import frozen
 from kschedfw.framework.diagnosis import Diagnosis
 from kschedfw.framework.nodes.selection import NodeSelection
 
 
-@attrs.frozen(eq=False, slots=False)
+@frozen(eq=False, slots=False)
 class Feasibility:
     """The nodes where a pod fits, and why it doesn't fit elsewhere. True if the pod fits somewhere."""
 
@@ -34,7 +33,7 @@ class Feasibility:
         return () if self._feasible is None else tuple(info.name for info in self._feasible)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Placed:
     """A pod that got a place.
 
@@ -47,7 +46,7 @@ class Placed:
     victims: tuple[Pod, ...] = ()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Waiting:
     """A pod that has a place and waits for permission to run there, such as a member of a gang that isn't complete.
 
@@ -66,7 +65,7 @@ class Waiting:
         return Refused(self.pod, f"fits, but waits: {what}", Diagnosis(), self.node_name, self.victims)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Refused:
     """A pod that got no place: the reason, as kube-scheduler says it in the pod's condition, and in parts.
 
@@ -93,7 +92,7 @@ Outcome: TypeAlias = Placed | Waiting | Refused
 """The outcome for one pod."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Schedule:
     """The outcomes for pods, in the order in which they were scheduled. True if all of them would run.
 
@@ -132,7 +131,7 @@ class Schedule:
         return not (self.refused or self.waiting)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Replicas:
     """The replicas of a pod that got a place, and what stopped the next one; None if nothing did.
 
@@ -153,7 +152,7 @@ class Replicas:
         return Counter(each.node_name for each in self.placed)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Evictions:
     """The outcome of evictions. True if no eviction is blocked.
 

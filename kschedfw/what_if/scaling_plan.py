@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-import attrs
-
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
+from kschedfw.api.records import frozen
 from kschedfw.explain import Explanation, UnknownNodeError
 from kschedfw.what_if.checks import WhatIfError, expect, expect_all, found_text
 from kschedfw.what_if.objects import some_names
@@ -41,7 +40,7 @@ class DeviationKind(StrEnum):
     """The added node would get no pod of the plan."""
 
 
-@attrs.frozen
+@frozen
 class ScalingPlan:
     """Nodes that an autoscaler adds and removes, and the pods that it does that for.
 
@@ -58,7 +57,7 @@ class ScalingPlan:
     pods: Mapping[str, str] = EMPTY
 
 
-@attrs.frozen
+@frozen
 class Deviation:
     """One decision of kube-scheduler that the plan doesn't expect, and the reason in a sentence.
 
@@ -73,7 +72,7 @@ class Deviation:
     message: str
 
 
-@attrs.frozen
+@frozen
 class PlanCheck:
     """Kube-scheduler's decisions on the pods of a plan. True if kube-scheduler agrees.
 

@@ -14,6 +14,7 @@ from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
+from kschedfw.api.records import define, frozen
 from kschedfw.cluster import Change, ClusterError
 from kschedfw.cluster.freeing import belongs_to_its_node
 from kschedfw.explain import Explanation, GroupStep
@@ -39,7 +40,7 @@ class _Stage(Enum):
     ENDED = "has ended"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Preempted:
     """The state that `restore` needs: the pod's place in the transaction, and the changes by its deletion."""
 
@@ -47,7 +48,7 @@ class _Preempted:
     changes: Sequence[Change]
 
 
-@attrs.define
+@define
 class _OpenChange:
     """An operation under way. With `is_undone` it leaves no change."""
 

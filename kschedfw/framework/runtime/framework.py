@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
+from kschedfw.api.garbage import without_collections
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cluster_client import ClusterClient, check_cluster
 from kschedfw.framework.cycle_state import CycleState
@@ -68,9 +69,11 @@ class Framework(SearchHooks, BindingHooks, PlacementHooks):
         self.profile, self.parts = profile, parts
         self.waiting_pods = parts.waiting_pods
         self.handle = Handle(profile.scheduler_name, parts)
-        self.plugins: Mapping[str, AnyPlugin] = {
-            name: self._make(registry, name) for name in profile.plugin_names
-        }
+        # Plugins are imported here, and modules last.
+        with without_collections():
+            self.plugins: Mapping[str, AnyPlugin] = {
+                name: self._make(registry, name) for name in profile.plugin_names
+            }
         self._meter = meter = Meter.for_recorder(
             parts.metrics, parts.clock, profile.scheduler_name, parts.plugin_sampling
         )

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-import attrs
+from kschedfw.api.records import frozen
 
 VERSIONS: Final = ("1.34", "1.35", "1.36", "1.37")
 """The versions that kschedfw decides as, the oldest first."""
@@ -36,7 +36,7 @@ def is_since(version: str, since: str) -> bool:
     return version_number(version) >= version_number(since)
 
 
-@attrs.frozen
+@frozen
 class Rule:
     """A rule of scheduling that a version of Kubernetes changed, and that no feature gate switches.
 
@@ -59,7 +59,7 @@ class Rule:
     basis: Basis = Basis.READ
 
 
-@attrs.frozen
+@frozen
 class VersionChange:
     """A gate or a rule that is different in two versions.
 

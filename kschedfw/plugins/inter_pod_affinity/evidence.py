@@ -9,6 +9,7 @@ import attrs
 
 from kschedfw import NodeInfo, PodInfo, Snapshot
 from kschedfw.api import selector_text
+from kschedfw.api.records import frozen
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.pod_info import AffinityTerm, affinity_terms
 from kschedfw.plugins.inter_pod_affinity.filtering import AVERSE, AVOIDED, WANTED, RequiredState
@@ -20,7 +21,7 @@ _EXISTING = "podAntiAffinity of existing pods"
 _CODES = {"podAntiAffinity": "pod-anti-affinity", _EXISTING: "pod-anti-affinity-of-others"}
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Neighbours:
     """The keys of pods on the snapshot's nodes by the term they match, topology key and domain.
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import ByDomain, DomainVerdicts, FrozenDict, NodeTable, Pod, PodInfo, Status
+from kschedfw.api.records import define
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.pod_info import AffinityTerms
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
@@ -40,7 +41,7 @@ _NO_SUMS: Mapping[int, Sequence[DomainSums]] = {AVERSE: ()}
 _Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class RequiredState:
     """State written by pre_filter: the pod's terms, and the domains with pods that match or repel it.
 

@@ -34,6 +34,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import EMPTY
+from kschedfw.api.records import frozen
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.pod_info import NO_TERMS, AffinityTerm, AffinityTerms, affinity_terms
 from kschedfw.framework.nodes.topology import TermTally
@@ -47,7 +48,7 @@ from kschedfw.plugins.inter_pod_affinity.terms import TermReader, company_keys, 
 _MAX_WEIGHT = 100
 
 
-@attrs.frozen
+@frozen
 class InterPodAffinityArgs:
     """The weights of existing pods' terms in scores (kubescheduler.config.k8s.io InterPodAffinityArgs).
 
@@ -191,7 +192,7 @@ class InterPodAffinity(PluginByDomain[InterPodAffinityArgs]):
         return labels, None if existing is None or existing.is_empty else existing
 
 
-@attrs.frozen
+@frozen
 class AffinityHints:
     """The events that the plugin subscribes to, with its hints.
 

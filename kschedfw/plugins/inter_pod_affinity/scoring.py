@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from kschedfw import ByDomain, DomainScores, IntArray, Normalizing
+from kschedfw.api.records import define
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.pod_info import AffinityTerms
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
@@ -14,7 +15,7 @@ _LISTED = ((TermKind.PREFERRED, TermKind.REQUIRED_AFFINITY),)
 _ALL = (*_LISTED, (TermKind.UNLISTED_PREFERRED, TermKind.UNLISTED_REQUIRED_AFFINITY))
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class Attraction:
     """State written by pre_score: the weight of each domain of each topology key.
 

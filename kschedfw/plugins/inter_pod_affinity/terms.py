@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import attrs
-
 from kschedfw import ClusterClient, FrozenDict, Pod
 from kschedfw.api import EMPTY, Namespace, Selector
+from kschedfw.api.records import frozen
 from kschedfw.framework.nodes.pod_info import AffinityTerm, AffinityTerms, NamespaceNames, affinity_terms
 
 
@@ -17,7 +16,7 @@ def namespace_labels(pod: Pod, cluster: ClusterClient) -> FrozenDict[str, str]:
     return EMPTY if namespace is None else namespace.metadata.labels
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class TermQuery:
     """The query for pods that match all of several terms, which are resolved."""
 

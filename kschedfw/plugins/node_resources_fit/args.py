@@ -10,6 +10,7 @@ import attrs
 
 from kschedfw import FieldError
 from kschedfw.api.names import qualified_name_problems
+from kschedfw.api.records import frozen
 from kschedfw.plugins._resources import DEFAULT_RESOURCES, ResourceSpec, resources_or_default
 
 MAX_UTILIZATION = 100
@@ -26,7 +27,7 @@ class ScoringStrategyType(StrEnum):
     """Score by the shape in the arguments."""
 
 
-@attrs.frozen
+@frozen
 class UtilizationShapePoint:
     """A point of the function: a resource at this utilization (0–100 %) earns this score (0–10)."""
 
@@ -34,7 +35,7 @@ class UtilizationShapePoint:
     score: int = 0
 
 
-@attrs.frozen
+@frozen
 class RequestedToCapacityRatio:
     """The points of a function, by rising utilization; it is linear between them and constant outside."""
 
@@ -46,7 +47,7 @@ class RequestedToCapacityRatio:
         yield from shape_errors(self.shape, f"{path}.shape")
 
 
-@attrs.frozen
+@frozen
 class ScoringStrategy:
     """The strategy of scoring requested against allocatable amounts, over weighted resources."""
 
@@ -71,7 +72,7 @@ class ScoringStrategy:
             yield FieldError.required(ratio_path, f"must be specified when type is {self.type}")
 
 
-@attrs.frozen
+@frozen
 class NodeResourcesFitArgs:
     """Arguments of NodeResourcesFit.
 

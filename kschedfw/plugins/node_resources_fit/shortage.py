@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from kschedfw import Code, FrozenDict, IntArray, NodeInfo, NodeTable, Resource, Status, Verdicts
 from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, wrapped
+from kschedfw.api.records import frozen
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._resources import Amounts, amount_text
 
@@ -39,7 +40,7 @@ def without_ignored(amounts: Resource, resources: Set[str], groups: Set[str]) ->
     )
 
 
-@attrs.frozen
+@frozen
 class Shortage:
     """A resource of which a node has too little left."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-import attrs
 import numpy as np
 
 from kschedfw import ClusterClient, IntArray, NodeTable, Pod
@@ -18,6 +17,7 @@ from kschedfw.api import (
     VolumeAttachment,
     class_of_claim,
 )
+from kschedfw.api.records import frozen
 from kschedfw.plugins._migration import TranslationError, plugin_named, plugin_of
 from kschedfw.plugins._storage import VolumeError, claim_of
 
@@ -129,7 +129,7 @@ def limits_of(csi_node: CSINode | None) -> Mapping[str, int]:
     }
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LimitColumns:
     """The limits by driver, and the lowest of any driver, shape (n,) each; NO_LIMIT where there is none."""
 
@@ -154,7 +154,7 @@ class LimitColumns:
         return cls(csi_nodes, table.layout, lowest, by_driver)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class AttachmentsByNode:
     """All VolumeAttachments that name a volume, by node."""
 

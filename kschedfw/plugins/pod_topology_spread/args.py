@@ -9,6 +9,7 @@ import attrs
 from kschedfw import FieldError
 from kschedfw.api import TopologySpreadConstraint, UnsatisfiableAction
 from kschedfw.api.names import qualified_name_problems
+from kschedfw.api.records import frozen
 
 SYSTEM = "System"
 LIST = "List"
@@ -22,7 +23,7 @@ SYSTEM_DEFAULTS = (
 )
 
 
-@attrs.frozen
+@frozen
 class PodTopologySpreadArgs:
     """Constraints for pods that have none of their own (kubescheduler.config.k8s.io PodTopologySpreadArgs).
 

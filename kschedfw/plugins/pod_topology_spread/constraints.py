@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 
-import attrs
-
 from kschedfw import FrozenDict, KschedfwError, Pod
 from kschedfw.api import (
     NodeInclusionPolicy,
@@ -15,6 +13,7 @@ from kschedfw.api import (
     UnsatisfiableAction,
     as_selector,
 )
+from kschedfw.api.records import frozen
 from kschedfw.api.selector_errors import selector_error
 
 _MOST_KEPT = 4096
@@ -24,7 +23,7 @@ class MalformedSelectorError(KschedfwError, ValueError):
     """The error of a label selector that breaks the API's rules; says how, in kube-scheduler's words."""
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class SiblingQuery:
     """The query for pods that count towards a constraint: same namespace, matching selector, not terminating.
 
@@ -53,7 +52,7 @@ class SiblingQuery:
         return not self.selector.requirements
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class SpreadConstraint:
     """A spread constraint with its selector compiled and its optional fields filled in.
 

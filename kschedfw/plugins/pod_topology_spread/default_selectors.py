@@ -18,12 +18,13 @@ from kschedfw.api import (
     Service,
     StatefulSet,
 )
+from kschedfw.api.records import frozen
 from kschedfw.api.selectors import EVERYTHING
 
 _MOST_KEPT = 4096
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Services:
     """The services of a namespace, and their combined selectors by pod labels, as far as asked."""
 

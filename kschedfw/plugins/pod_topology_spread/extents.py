@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
 from kschedfw import IntArray, Node, NodeTable, Pod, Snapshot
 from kschedfw.api import BoundedDict
+from kschedfw.api.records import frozen
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask
@@ -22,7 +22,7 @@ Places = npt.NDArray[np.intp]
 _MOST_KEPT = 64
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NodeInclusion:
     """The nodes that count towards a constraint of a pod, by its node affinity and node taints policies.
 
@@ -64,7 +64,7 @@ class NodeInclusion:
         )
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Extent:
     """The domains of a topology, by their codes in the label's column, and the nodes that count towards each.
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from kschedfw import ByDomain, DomainVerdicts, IntArray, Node, Pod, Snapshot, Status
 from kschedfw.api import selector_text
+from kschedfw.api.records import define
 from kschedfw.framework.diagnosis import Evidence, EvidenceValue
 from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint, has_topologies
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, NodeInclusion
@@ -26,7 +27,7 @@ _NO_MINIMUM = (1 << 31) - 1
 """The minimum over no domain: so large that no count exceeds it."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class ConstraintCounts:
     """The matching pods per domain of one constraint.
 
@@ -149,7 +150,7 @@ class ConstraintCounts:
         return code >= 0 and bool(self.extent.occupied[code])
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class HardSpread:
     """State written by pre_filter: the pod counts by domain of each hard constraint."""
 

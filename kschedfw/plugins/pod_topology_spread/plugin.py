@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
-import attrs
 import numpy as np
 
 from kschedfw import (
@@ -35,6 +34,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api import Selector, UnsatisfiableAction
+from kschedfw.api.records import frozen
 from kschedfw.api.selectors import EVERYTHING
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.gate_table import TAINT_TOLERATION_COMPARISON_OPERATORS
@@ -193,7 +193,7 @@ def _rows(table: NodeTable, nodes: Sequence[NodeInfo]) -> IntArray:
     return np.array([table.rows[info.name] for info in nodes], dtype=np.int64)
 
 
-@attrs.frozen
+@frozen
 class SpreadHints:
     """The events that the plugin subscribes to, with its hints.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-import attrs
 import numpy as np
 import numpy.typing as npt
 
 from kschedfw import MAX_NODE_SCORE, ByDomain, DomainScores, IntArray, Normalizing, Pod, Snapshot
+from kschedfw.api.records import frozen
 from kschedfw.plugins.pod_topology_spread.args import HOSTNAME_LABEL
 from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint
 from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, Mask, NodeInclusion
@@ -16,7 +16,7 @@ from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, Mask, 
 FloatArray = npt.NDArray[np.float64]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Penalties:
     """The penalty of one constraint by domain, the last for nodes without domain; by row for the hostname key."""
 
@@ -56,7 +56,7 @@ class Penalties:
         return self.amounts.take(self.extent.places_of(rows))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SoftSpread:
     """State written by pre_score: the penalties, and the nodes with all labels.
 

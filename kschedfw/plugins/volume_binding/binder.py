@@ -8,6 +8,7 @@ import attrs
 
 from kschedfw import Clock, ClusterClient, KschedfwError, Node, Pod
 from kschedfw.api import Named, PersistentVolume, PersistentVolumeClaim
+from kschedfw.api.records import define
 from kschedfw.api.volume_matching import SELECTED_NODE, annotated, bound_to_claim, is_fully_bound
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.volume_binding.claims import VolumeClaims
@@ -23,7 +24,7 @@ class VolumeBindingError(KschedfwError):
     """The error of a pod's volumes that couldn't be bound; the pod has to be scheduled again."""
 
 
-@attrs.define(eq=False)
+@define(eq=False)
 class VolumeReservation:
     """A pod's volumes and claims with the changes that bind them on its node.
 

@@ -16,6 +16,7 @@ from kschedfw.api import (
     class_of_claim,
     class_of_volume,
 )
+from kschedfw.api.records import frozen
 from kschedfw.api.volume_matching import SELECTED_NODE, VolumeCandidates, is_fully_bound
 from kschedfw.api.volumes import claim_name, is_claim_of
 from kschedfw.framework.diagnosis import Evidence
@@ -30,7 +31,7 @@ class VolumeClaimProblem(KschedfwError):
     """The error of a claim that keeps the pod from being scheduled; the text says which and why."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class VolumeClaims:
     """The claims and volumes of the cluster, with the assumed bindings."""
 

@@ -10,8 +10,6 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-import attrs
-
 from kschedfw import (
     IDLE,
     ActionType,
@@ -42,6 +40,7 @@ from kschedfw.api import (
     requested_storage,
     storage_capacity,
 )
+from kschedfw.api.records import frozen
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.gate_table import STORAGE_CAPACITY_SCORING
 from kschedfw.metrics import VolumeStage
@@ -110,7 +109,7 @@ DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, MAX_SHAPE_SCORE), UtilizationSh
 """The shape by which emptier volumes score higher."""
 
 
-@attrs.frozen
+@frozen
 class VolumeBindingArgs:
     """Arguments of VolumeBinding.
 

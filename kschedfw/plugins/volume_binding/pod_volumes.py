@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-import attrs
 import numpy as np
 
 from kschedfw import ClusterClient, IntArray, Node, NodeTable, Verdicts
 from kschedfw.api import PersistentVolume, PersistentVolumeClaim, requested_storage
+from kschedfw.api.records import frozen
 from kschedfw.api.volume_matching import VolumeCandidates
 from kschedfw.plugins._node_terms import Mask
 from kschedfw.plugins.volume_binding.provisioning import (
@@ -26,7 +26,7 @@ from kschedfw.plugins.volume_binding.reach import BoundReach, Reach, reach_of
 Binding: TypeAlias = tuple[PersistentVolume, PersistentVolumeClaim]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class NodeVolumes:
     """The decision for a node: the claims to bind, each with its volume, and the claims to provision a volume for.
 
@@ -38,7 +38,7 @@ class NodeVolumes:
     provisionings: tuple[Provisioning, ...] = ()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Unbound:
     """A claim whose binding waits for the pod's node, with the volumes that may fit."""
 
@@ -96,7 +96,7 @@ def _take(volume: PersistentVolume, positions: IntArray, found: Mask, taken: dic
     mask[positions] = True
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class PodVolumes:
     """A pod's claims at the start of its cycle.
 

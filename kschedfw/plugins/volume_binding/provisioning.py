@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-import attrs
 import numpy as np
 
 from kschedfw import ClusterClient, IntArray, Node, NodeTable, Quantity, Status
 from kschedfw.api import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass, requested_storage
+from kschedfw.api.records import frozen
 from kschedfw.api.volume_matching import NO_PROVISIONER
 from kschedfw.plugins._node_terms import Mask
 from kschedfw.plugins.volume_binding.reach import Reach, allowed_topologies, selected_by
@@ -47,7 +47,7 @@ STATUSES: Final = (
 _NOWHERE: Final = Reach(())
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Provisioning:
     """A claim to provision a volume for, the nodes that its class allows, and the published storage capacities.
 
@@ -100,7 +100,7 @@ class Provisioning:
         return mask
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Room:
     """A storage capacity that several nodes share, in bytes."""
 

@@ -26,6 +26,7 @@ from kschedfw.api import (
     StorageClass,
     VolumeNodeAffinity,
 )
+from kschedfw.api.records import frozen
 from kschedfw.plugins._migration import AZURE_DISK, CINDER, EBS, GCE_PD, InTreePlugin, plugin_of
 from kschedfw.plugins._node_terms import Mask, any_mask, is_empty, selector_errors
 
@@ -40,7 +41,7 @@ _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _OLD_ZONE, _OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 
 
-@attrs.frozen(cache_hash=True)
+@frozen(cache_hash=True)
 class Reach:
     """Node selector terms, one of which must match a node's labels; None for all nodes."""
 
@@ -57,7 +58,7 @@ class Reach:
 EVERYWHERE: Final = Reach()
 
 
-@attrs.frozen
+@frozen
 class BoundReach:
     """The nodes from which a bound volume can be used.
 

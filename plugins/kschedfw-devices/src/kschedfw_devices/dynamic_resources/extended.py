@@ -14,8 +14,9 @@ from typing import Final
 
 import attrs
 
-from kschedfw import Pod
+from kschedfw import ObjectMeta, Pod
 from kschedfw.api import (
+    EXTENDED_RESOURCE_ANNOTATION,
     IMPLICIT_RESOURCE_PREFIX,
     Container,
     ContainerExtendedResourceRequest,
@@ -23,6 +24,8 @@ from kschedfw.api import (
     DeviceClass,
     DeviceRequest,
     ExactDeviceRequest,
+    OwnerReference,
+    ResourceClaim,
     is_extended,
 )
 
@@ -40,6 +43,20 @@ def generated_name(prefix: str, random: Random) -> str:
         number, digit = divmod(number, len(_RANDOM_LETTERS))
         letters += _RANDOM_LETTERS[digit]
     return f"{prefix[:58]}{letters}"
+
+
+def special_claim(pod: Pod) -> ResourceClaim:
+    """Return the claim for a pod's extended resources, as it will be made once its node is chosen."""
+    owner = OwnerReference(kind="Pod", name=pod.name, uid=pod.uid, api_version="v1", controller=True)
+    metadata = ObjectMeta(
+        name=SPECIAL_CLAIM,
+        generate_name=f"{pod.name}-extended-resources-",
+        namespace=pod.namespace,
+        uid=f"{SPECIAL_CLAIM} {pod.uid}",
+        annotations={EXTENDED_RESOURCE_ANNOTATION: "true"},
+        owner_references=(owner,),
+    )
+    return ResourceClaim(metadata)
 
 
 @attrs.frozen

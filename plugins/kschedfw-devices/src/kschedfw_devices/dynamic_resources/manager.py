@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 import attrs
@@ -18,10 +18,12 @@ from kschedfw import ClusterClient, DeviceClasses, MemberStates, Node, Pod
 from kschedfw.api import AllocationResult, DeviceClass, PodResourceClaim, ResourceClaim, ResourceSlice
 from kschedfw.plugins import AssumeCache
 from kschedfw_devices.cel import STEPS_PER_SECOND, Budget, OutOfStepsError
-from kschedfw_devices.dynamic_resources.answers import AllocationAnswers
 from kschedfw_devices.dynamic_resources.inventory import Inventory, PublishedSlice, SelectorFailure
 from kschedfw_devices.dynamic_resources.requests import RequestBook
 from kschedfw_devices.dynamic_resources.usage import Usage, UsageBook
+
+if TYPE_CHECKING:
+    from kschedfw_devices.dynamic_resources.answers import AllocationAnswers
 
 
 class ResourceClaimProblem(Exception):
@@ -150,7 +152,7 @@ class DeviceManager:
         self._counting = Budget(0)
         self.classes = DeviceClasses(cluster)
         self.requests = RequestBook(self.device_class)
-        self.answers = AllocationAnswers(self._inventory, self.claims.book)
+        self._answers: AllocationAnswers | None = None
 
     @classmethod
     def of(cls, cluster: ClusterClient, *, fractions: bool = False) -> DeviceManager:
@@ -186,10 +188,20 @@ class DeviceManager:
                 )
             self._slices, self._listed_slices = slices, listed
             self._inventory = Inventory(tuple(slices.values()))
-            self.answers = AllocationAnswers(self._inventory, self.claims.book)
+            self._answers = None
             count = sum(len(each.devices) for each in slices.values())
             self._counting = Budget(_STEPS_TO_COUNT + count * _STEPS_PER_DEVICE)
         return self._inventory
+
+    @property
+    def answers(self) -> AllocationAnswers:
+        """The allocator of the inventory that was returned last, with its answers so far."""
+        if self._answers is None:
+            # Here, since a scheduler without claims allocates nothing.
+            from kschedfw_devices.dynamic_resources.answers import AllocationAnswers
+
+            self._answers = AllocationAnswers(self._inventory, self.claims.book)
+        return self._answers
 
     def amounts(self) -> Callable[[str, Node], tuple[int, int]]:
         """Return the function of the numbers of devices, with the devices that are in use now."""

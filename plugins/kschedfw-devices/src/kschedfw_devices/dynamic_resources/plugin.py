@@ -7,6 +7,7 @@ modules.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,7 +23,6 @@ from kschedfw import (
     NodeInfo,
     NodeTable,
     NodeToStatus,
-    ObjectMeta,
     Plugin,
     Pod,
     PostFilterResult,
@@ -34,21 +34,21 @@ from kschedfw import (
     Verdicts,
     hookimpl,
 )
-from kschedfw.api import EXTENDED_RESOURCE_ANNOTATION, OwnerReference, ResourceClaim
+from kschedfw.api import ResourceClaim
 from kschedfw.plugins import DynamicResourcesArgs, normalized, queue_if
-from kschedfw_devices.dynamic_resources.batch import ReachColumn, scores, verdicts
-from kschedfw_devices.dynamic_resources.binding import ClaimBinder, DeviceReservation
-from kschedfw_devices.dynamic_resources.decision import Freeing, PodDevices
-from kschedfw_devices.dynamic_resources.extended import SPECIAL_CLAIM
 from kschedfw_devices.dynamic_resources.manager import DeviceManager, ResourceClaimProblem, ResourceClaims
 from kschedfw_devices.dynamic_resources.requests import MissingClass, WantedClaim
 
+# The rest of the package is imported for the first pod that needs devices: most schedulers start without one.
 if TYPE_CHECKING:
     from kschedfw.explain import Evidence
+    from kschedfw_devices.dynamic_resources.batch import ReachColumn
+    from kschedfw_devices.dynamic_resources.binding import ClaimBinder, DeviceReservation
+    from kschedfw_devices.dynamic_resources.decision import Freeing, PodDevices
 
-DEVICES = StateKey[PodDevices | None]("DynamicResources.devices")
+DEVICES: StateKey[PodDevices | None] = StateKey("DynamicResources.devices")
 """The pod's devices, for later hooks; None if pre_filter refused the pod, or it has no claims."""
-RESERVATION = StateKey[DeviceReservation]("DynamicResources.reservation")
+RESERVATION: StateKey[DeviceReservation] = StateKey("DynamicResources.reservation")
 
 
 # Made once, since every pod gets one of these two results.
@@ -71,7 +71,12 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         fractions = handle.feature_gates.enabled("DRAFractionalCapacityRange")
         self._manager = DeviceManager.of(handle.cluster, fractions=fractions)
         self._reach_column: ReachColumn | None = None
-        self.binder = ClaimBinder(self._manager.claims, handle, args.binding_timeout)
+
+    @cached_property
+    def binder(self) -> ClaimBinder:
+        from kschedfw_devices.dynamic_resources.binding import ClaimBinder
+
+        return ClaimBinder(self._manager.claims, self.handle, self.args.binding_timeout)
 
     def sign(self, pod: Pod) -> Hashable | None:
         # The devices that are left for a pod with claims depend on all other claims. Pods without claims score 0.
@@ -103,6 +108,12 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         return None
 
     def _devices(self, state: CycleState, pod: Pod) -> PodDevices | None:
+        extended = self._manager.requested_by(pod)
+        if not pod.spec.resource_claims and not extended:
+            return None
+        from kschedfw_devices.dynamic_resources.decision import PodDevices
+        from kschedfw_devices.dynamic_resources.extended import special_claim
+
         trial = state.find(MEMBER_STATES)
         claims = (
             [self._manager.claims.as_shared(each, trial) for each in self._manager.claims.of(pod)]
@@ -110,9 +121,9 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
             else []
         )
         special = left_over = None
-        if self._manager.requested_by(pod):
+        if extended:
             left_over = self._manager.claims.extended_of(pod)
-            special = _special_claim(pod)
+            special = special_claim(pod)
         if not claims and special is None:
             return None
         to_allocate: list[WantedClaim] = []
@@ -161,9 +172,13 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         devices = state.read(DEVICES)
         if devices is None:
             return Verdicts.passing(len(rows))
+        from kschedfw_devices.dynamic_resources.batch import verdicts
+
         return verdicts(devices, nodes, rows, self._reaches(devices, nodes, rows))
 
     def _reaches(self, devices: PodDevices, nodes: NodeTable, rows: IntArray) -> IntArray:
+        from kschedfw_devices.dynamic_resources.batch import ReachColumn
+
         column = self._reach_column
         if column is None or column.inventory is not devices.inventory:
             column = self._reach_column = ReachColumn(devices.inventory, nodes)
@@ -175,6 +190,8 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         Raises:
             StateKeyError: pre_filter hasn't been called.
         """
+        from kschedfw_devices.dynamic_resources.decision import Freeing
+
         devices = state.read(DEVICES)
         if devices is None:
             return Freeing("no new claims to deallocate")
@@ -210,6 +227,8 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
         devices = state.find(DEVICES)
         if devices is None:
             return np.zeros(len(rows), dtype=np.int64)
+        from kschedfw_devices.dynamic_resources.batch import scores
+
         return scores(devices, nodes, rows, self._reaches(devices, nodes, rows))
 
     @hookimpl
@@ -242,20 +261,6 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
         return claim_events(self._manager.claims)
-
-
-def _special_claim(pod: Pod) -> ResourceClaim:
-    """Return the claim for a pod's extended resources, as it will be made once its node is chosen."""
-    owner = OwnerReference(kind="Pod", name=pod.name, uid=pod.uid, api_version="v1", controller=True)
-    metadata = ObjectMeta(
-        name=SPECIAL_CLAIM,
-        generate_name=f"{pod.name}-extended-resources-",
-        namespace=pod.namespace,
-        uid=f"{SPECIAL_CLAIM} {pod.uid}",
-        annotations={EXTENDED_RESOURCE_ANNOTATION: "true"},
-        owner_references=(owner,),
-    )
-    return ResourceClaim(metadata)
 
 
 def claim_events(claims: ResourceClaims) -> Sequence[ClusterEvent]:
