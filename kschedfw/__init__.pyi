@@ -53,6 +53,7 @@ from .framework.groups import QueuedGroup as QueuedGroup
 from .framework.handle import Handle as Handle
 from .framework.metrics import MetricsRecorder as MetricsRecorder
 from .framework.nodes.arrays import IntArray as IntArray
+from .framework.nodes.column import Column as Column
 from .framework.nodes.node_info import ImageStateSummary as ImageStateSummary
 from .framework.nodes.node_info import NodeInfo as NodeInfo
 from .framework.nodes.pod_info import PodInfo as PodInfo
@@ -62,6 +63,7 @@ from .framework.nodes.selection import NodeSelection as NodeSelection
 from .framework.nodes.snapshot import NodeNotFoundError as NodeNotFoundError
 from .framework.nodes.snapshot import Snapshot as Snapshot
 from .framework.nodes.table import NodeTable as NodeTable
+from .framework.outcome import Totals as Totals
 from .framework.parallelizer import Parallelizer as Parallelizer
 from .framework.parts import Parts as Parts
 from .framework.plugin import IDLE as IDLE
@@ -87,9 +89,7 @@ from .framework.results import Verdicts as Verdicts
 from .framework.results import not_left_over as not_left_over
 from .framework.runtime.args import ArgsError as ArgsError
 from .framework.runtime.calls import Evaluation as Evaluation
-from .framework.runtime.engine.columns import Column as Column
 from .framework.runtime.engine.steps import PluginMemo as PluginMemo
-from .framework.runtime.engine.totals import Totals as Totals
 from .framework.runtime.framework import Framework as Framework
 from .framework.runtime.registry import Registry as Registry
 from .framework.status import Code as Code

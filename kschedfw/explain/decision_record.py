@@ -30,10 +30,9 @@ from kschedfw.framework.diagnosis import Diagnosis, FitError, NodeToStatus, NoNo
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.outcome import FilterOutcome, NodeScores, Totals
 from kschedfw.framework.preemption import PREEMPTION_PLAN, Candidate, PreemptionPlan
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.runtime.engine.outcome import FilterOutcome
-from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.batching import Hint

@@ -31,7 +31,7 @@ from kschedfw.explain.steps import (
 )
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.runtime.engine.totals import PluginScores
+from kschedfw.framework.outcome import PluginScores
 from kschedfw.framework.status import Code, Status
 
 JsonColumn: TypeAlias = int | list[int] | str

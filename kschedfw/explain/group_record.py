@@ -21,7 +21,7 @@ from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.runtime.engine.totals import Totals
+from kschedfw.framework.outcome import Totals
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import Attempt, MemberRefusal

@@ -11,7 +11,7 @@ from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.records import frozen
 from kschedfw.framework.diagnosis import Evidence, NodeToStatus
 from kschedfw.framework.nodes.arrays import Codes, IntArray
-from kschedfw.framework.runtime.engine.totals import PluginScores
+from kschedfw.framework.outcome import PluginScores
 from kschedfw.framework.status import Status
 
 _SUCCESS = Status.success()

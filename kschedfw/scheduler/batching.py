@@ -28,9 +28,9 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.outcome import Totals
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.versions.v1_37 import BATCH_RESCORING
 from kschedfw.scheduler.select import HostSelector

@@ -8,8 +8,7 @@ from typing import Protocol
 from kschedfw.framework.diagnosis import Diagnosis
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.runtime.engine.outcome import FilterOutcome
-from kschedfw.framework.runtime.engine.totals import Totals
+from kschedfw.framework.outcome import FilterOutcome, Totals
 from kschedfw.scheduler.batching import Hint
 
 

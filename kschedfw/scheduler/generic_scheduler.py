@@ -19,9 +19,8 @@ from kschedfw.framework.extender import EXTENDER_NAME
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.outcome import FilterOutcome, NodeScores, Totals
 from kschedfw.framework.results import PreFilterResult, not_left_over
-from kschedfw.framework.runtime.engine.outcome import FilterOutcome
-from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler.batching import Batch, Batching, Scored
 from kschedfw.scheduler.decision_observer import DecisionObserver

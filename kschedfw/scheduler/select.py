@@ -10,7 +10,7 @@ import numpy as np
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
-from kschedfw.framework.runtime.engine.totals import Totals
+from kschedfw.framework.outcome import Totals
 
 # kube-scheduler's minFeasibleNodesToFind and minFeasibleNodesPercentageToFind.
 MIN_FEASIBLE_NODES_TO_FIND: Final = 100

@@ -15,12 +15,12 @@ from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
+from kschedfw.framework.outcome import NodeScores
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.parts import Parts
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import PreBindPreFlightResult, PreFilterResult, not_left_over
-from kschedfw.framework.runtime.engine.totals import NodeScores
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status

@@ -18,12 +18,12 @@ from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.outcome import NodeScores
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.parts import Parts
 from kschedfw.framework.preemption import Candidate, PreemptionPlan
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.calls import Evaluation
-from kschedfw.framework.runtime.engine.totals import NodeScores
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Code, Status

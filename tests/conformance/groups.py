@@ -25,12 +25,11 @@ from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.outcome import FilterOutcome, Totals
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.preemption.evaluator import PREEMPTION_PLAN, PreemptionPlan
 from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.runtime.calls import Evaluation
-from kschedfw.framework.runtime.engine.outcome import FilterOutcome
-from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status

@@ -21,7 +21,7 @@ from kschedfw.framework.gate_table import OPPORTUNISTIC_BATCHING
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.metrics import NoMetrics
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.runtime.engine.totals import Totals
+from kschedfw.framework.outcome import Totals
 from kschedfw.metrics import BatchAttempt, BatchFlush
 from kschedfw.scheduler import Scheduler, profiles_of
 from kschedfw.testing import FakeClock

@@ -48,9 +48,9 @@ from kschedfw.framework.metrics import (
 )
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.outcome import FilterOutcome
 from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.results import Verdicts
-from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, node_info, nodes, plugin, pod
 

@@ -29,8 +29,7 @@ from kschedfw import (
 )
 from kschedfw.framework.diagnosis import Diagnosis
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime.engine.outcome import FilterOutcome
-from kschedfw.framework.runtime.engine.totals import Totals
+from kschedfw.framework.outcome import FilterOutcome, Totals
 from kschedfw.scheduler import SchedulingError, num_feasible_nodes_to_find
 from kschedfw.scheduler.batching import Hint
 from kschedfw.scheduler.errors import SnapshotMismatchError

@@ -15,7 +15,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.framework.runtime.engine.totals import Totals
+from kschedfw.framework.outcome import Totals
 from kschedfw.scheduler import Scheduler
 from kschedfw.scheduler.select import (
     FirstByNameSelector,

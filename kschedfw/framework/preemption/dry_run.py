@@ -17,6 +17,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes, NodeToStatus
 from kschedfw.framework.extender import Victims
 from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.column import UNKNOWN_CODE, UNKNOWN_SCORE, Column
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
@@ -25,9 +26,8 @@ from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.candidates import LEAST_HARM, Candidate, Candidates
 from kschedfw.framework.preemption.rules import PreemptionRules, victims_for_room
-from kschedfw.framework.runtime.engine.columns import UNKNOWN_CODE, UNKNOWN_SCORE, Column
-from kschedfw.framework.runtime.engine.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.status import Status
+from kschedfw.framework.status_codes import ERROR, PASS, StatusCodes
 
 # Above every priority, so that a node without pods has no possible victim.
 _NOBODY = 1 << 62

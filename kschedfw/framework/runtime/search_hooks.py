@@ -20,6 +20,7 @@ from kschedfw.framework.nodes.arrays import LARGEST_EXACT, IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.outcome import FilterOutcome, NodeScores, Totals
 from kschedfw.framework.plugin import TRIAL_HOOKS, AnyPlugin, takes_members_alike
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import MAX_NODE_SCORE, PreFilterResult
@@ -27,13 +28,11 @@ from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.engine.errors import NotTogetherError, ScoreError
 from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
-from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.framework.runtime.engine.plan import LARGEST_TOTAL, PLAN, KeptT, Plan, PlannedPod
 from kschedfw.framework.runtime.engine.plans import Plans
 from kschedfw.framework.runtime.engine.pre_hooks import joined, run_pre_filters, run_pre_scores
 from kschedfw.framework.runtime.engine.steps import PluginMemo, steps_of
 from kschedfw.framework.runtime.engine.together import Together
-from kschedfw.framework.runtime.engine.totals import NodeScores, Totals
 from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.status import Code, Status

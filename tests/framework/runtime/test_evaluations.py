@@ -35,8 +35,8 @@ from kschedfw import (
     make_pod,
 )
 from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.column import UNKNOWN_SCORE
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime.engine.columns import UNKNOWN_SCORE
 from kschedfw.testing import FakeClock
 from kschedfw.testing.properties import examples
 from tests.framework.support import PluginClass, plugin

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kschedfw import Code, CycleState, EnabledPlugin, NodeInfo, NodeTable, Profile, Status
 from kschedfw.framework.nodes.arrays import IntArray
-from kschedfw.framework.runtime.engine.totals import NodeScores
+from kschedfw.framework.outcome import NodeScores
 from tests.framework.support import (
     PluginClass,
     answering,

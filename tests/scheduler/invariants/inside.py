@@ -17,8 +17,8 @@ from kschedfw.framework.diagnosis import NodeToStatus
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
+from kschedfw.framework.outcome import NodeScores
 from kschedfw.framework.preemption import PreemptionPlan
-from kschedfw.framework.runtime.engine.totals import NodeScores
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.default_preemption import DefaultPreemption

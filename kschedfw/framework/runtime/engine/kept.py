@@ -20,16 +20,16 @@ from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.nodes.arrays import Codes, IntArray
+from kschedfw.framework.nodes.column import FEW_ROWS, UNKNOWN_CODE, UNKNOWN_SCORE, Column
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.runtime.engine.columns import FEW_ROWS, UNKNOWN_CODE, UNKNOWN_SCORE, Column
 from kschedfw.framework.runtime.engine.errors import NotTogetherError, ScoreError, check_range
-from kschedfw.framework.runtime.engine.status_codes import StatusCodes
 from kschedfw.framework.runtime.engine.steps import Step, is_plain
 from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.status import Status
+from kschedfw.framework.status_codes import StatusCodes
 
 
 class HookStep(NamedTuple):

@@ -6,6 +6,7 @@ are.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,9 +17,9 @@ from kschedfw.api.requests import PodRequests
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.table import NodeTable
+from kschedfw.framework.outcome import rows_with_most
 from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Pass, PassInput
 from kschedfw.framework.runtime.engine.plan import Base
-from kschedfw.framework.runtime.engine.totals import BestRows
 
 _MOST_KEPT: Final = 8
 """The number of kept totals; each takes 8 bytes a node and a list of the best nodes."""
@@ -58,6 +59,39 @@ def pass_input(base: Base, requests: PodRequests, table: NodeTable) -> PassInput
         (amounts.milli_cpu, amounts.memory),
         (least, balanced, most),
     )
+
+
+class BestRows:
+    """The rows with the highest of some totals, updated row by row.
+
+    Rows are kept by total, down to the total that was the highest at first. So a node whose total rises, and
+    falls again when the node is taken, doesn't need another scan of all totals.
+    """
+
+    __slots__ = ("_floor", "_rows")
+
+    def __init__(self, totals: IntArray | FloatArray) -> None:
+        rows = rows_with_most(totals)
+        self._floor = int(totals[rows[0]])
+        self._rows: dict[int, list[int]] = {self._floor: rows.tolist()}
+
+    def changed(self, row: int, before: int, after: int) -> bool:
+        """Update a row's total. Return False if none of the kept rows is left."""
+        if before >= self._floor:
+            rows = self._rows[before]
+            if len(rows) == 1:
+                del self._rows[before]
+            else:
+                del rows[bisect_left(rows, row)]
+        if after >= self._floor:
+            # Ascending, since the draw among the best counts them in the order of nodes.
+            insort(self._rows.setdefault(after, []), row)
+        return bool(self._rows)
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """The rows with the highest total, ascending. Valid until the next change."""
+        return self._rows[max(self._rows)]
 
 
 class KeptTotals:

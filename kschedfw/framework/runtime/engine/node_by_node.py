@@ -25,16 +25,15 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.outcome import FilterOutcome, NodeScores, PluginScores, Totals
 from kschedfw.framework.plugin import AmountsRule
 from kschedfw.framework.runtime.calls import call
 from kschedfw.framework.runtime.engine.errors import NotTogetherError, ScoreError, check_range
-from kschedfw.framework.runtime.engine.outcome import FilterOutcome
-from kschedfw.framework.runtime.engine.status_codes import ERROR, PASS, StatusCodes
 from kschedfw.framework.runtime.engine.steps import Step
-from kschedfw.framework.runtime.engine.totals import NodeScores, PluginScores, Totals
 from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.measuring import Meter
 from kschedfw.framework.status import Code, Status
+from kschedfw.framework.status_codes import ERROR, PASS, StatusCodes
 
 _SUCCESS = Status.success()
 _NO_FAILURES: Final[Mapping[str, BaseException]] = {}

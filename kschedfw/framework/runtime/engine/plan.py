@@ -24,10 +24,10 @@ from kschedfw.framework.plugin import AmountsRule
 from kschedfw.framework.runtime.engine.errors import ScoreError, check_range
 from kschedfw.framework.runtime.engine.kept import NOTHING, HookStep, Kept
 from kschedfw.framework.runtime.engine.passes import Weights
-from kschedfw.framework.runtime.engine.status_codes import PASS, StatusCodes
 from kschedfw.framework.runtime.engine.steps import Step
 from kschedfw.framework.runtime.hooks import Hook
 from kschedfw.framework.runtime.measuring import Meter
+from kschedfw.framework.status_codes import PASS, StatusCodes
 
 LARGEST_TOTAL: Final = 2**52
 """Totals up to this number, and their summands, are exact in float64."""

@@ -23,8 +23,8 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.plugin import IDLE
 from kschedfw.framework.runtime.engine.kept import Kept
 from kschedfw.framework.runtime.engine.plan import Plan
-from kschedfw.framework.runtime.engine.status_codes import StatusCodes
 from kschedfw.framework.runtime.engine.steps import Step
+from kschedfw.framework.status_codes import StatusCodes
 
 BYTES_PER_NODE: Final = 4096
 LEAST_BYTES: Final = 16 * 1024 * 1024

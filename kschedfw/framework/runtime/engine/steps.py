@@ -35,10 +35,10 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import ByDomain, DomainScores, Verdicts
 from kschedfw.framework.runtime.engine.errors import NORMALIZING, NotTogetherError, ScoreError
 from kschedfw.framework.runtime.engine.passes import SmallCodes
-from kschedfw.framework.runtime.engine.status_codes import are_same, refusal
 from kschedfw.framework.runtime.hook_answers import as_integer, as_scores, as_status, as_verdicts
 from kschedfw.framework.runtime.hooks import Hook, HookTable, asked_method, hooks_of
 from kschedfw.framework.status import Status
+from kschedfw.framework.status_codes import are_same, refusal
 
 Refusals: TypeAlias = Sequence[ByDomain | SmallCodes]
 """Refused nodes, by domain or by node: a node is refused where any of these refuses it."""

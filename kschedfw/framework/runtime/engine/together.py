@@ -23,20 +23,19 @@ from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.arrays import Codes, FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.outcome import FilterOutcome, Totals
 from kschedfw.framework.results import ByDomain, DomainScores, Normalizing, Verdicts
 from kschedfw.framework.runtime.engine.errors import NotTogetherError, check_range
 from kschedfw.framework.runtime.engine.kept import Kept
 from kschedfw.framework.runtime.engine.kept_totals import KeptTotals, KeptTotalsOfPods, pass_input
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.nominated import NominatedRoom
-from kschedfw.framework.runtime.engine.outcome import FilterOutcome
 from kschedfw.framework.runtime.engine.pass_in_use import pass_for
 from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes
 from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
-from kschedfw.framework.runtime.engine.status_codes import PASS
 from kschedfw.framework.runtime.engine.steps import Refusals, Step, small_codes
-from kschedfw.framework.runtime.engine.totals import Totals
 from kschedfw.framework.status import Status
+from kschedfw.framework.status_codes import PASS
 
 _NOBODY: Final[Mapping[int, Status]] = {}
 

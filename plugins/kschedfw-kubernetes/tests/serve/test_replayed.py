@@ -27,7 +27,7 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError
 from kschedfw.framework.nodes.selection import NodeSelection
-from kschedfw.framework.runtime.engine.totals import Totals
+from kschedfw.framework.outcome import Totals
 from kschedfw.scheduler import Scheduler
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from kschedfw_lab.compare.why import against
 
 from kschedfw import Status
 from kschedfw.explain import Explanation, FilterStep, PreFilterStep, Refusals, Result, ScoreStep
-from kschedfw.framework.runtime.engine.totals import PluginScores
+from kschedfw.framework.outcome import PluginScores
 
 TAINTED = Status.unschedulable("node(s) had untolerated taint(s)").with_plugin("TaintToleration")
 

@@ -25,8 +25,8 @@ from kschedfw import (
     make_node,
     make_pod,
 )
+from kschedfw.framework.nodes.column import FEW_ROWS, UNKNOWN_CODE, UNKNOWN_SCORE, Column
 from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.runtime.engine.columns import FEW_ROWS, UNKNOWN_CODE, UNKNOWN_SCORE, Column
 from kschedfw.testing import FakeClock
 from tests.framework.runtime.engine.support import everything, of_kind, signing, snapshot_of
 from tests.framework.support import answering, make_framework, plugin

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw.framework.runtime.engine.totals import BestRows, rows_with_most
+from kschedfw.framework.outcome import rows_with_most
+from kschedfw.framework.runtime.engine.kept_totals import BestRows
 
 TOTALS = st.integers(0, 4)  # few, so that many are equal
 

@@ -1,15 +1,52 @@
-"""The total scores of a pod's feasible nodes, and the nodes with the highest."""
+"""The outcome of a search: the feasible nodes, the refused ones, and the scores."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from kschedfw.api.records import frozen
+from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.status import Status
+
+
+class FilterOutcome:
+    """The result of filtering a selection of nodes, up to the end of the search.
+
+    `count` is the number of feasible nodes, and `processed` that of nodes looked at, without the surplus or failed one
+    that ended the search. `error` is the plugin failure that ended the search, if any. The rows of `feasible`, and
+    `refused`, are made when they are first read, which must be before the next pod is filtered.
+    """
+
+    __slots__ = ("_refused", "count", "error", "feasible", "processed")
+
+    def __init__(
+        self,
+        count: int,
+        processed: int,
+        feasible: NodeSelection,
+        refused: NodeCodes,
+        error: Status | None = None,
+    ) -> None:
+        self.count = count
+        self.processed = processed
+        self.error = error
+        self.feasible = feasible
+        """The nodes that passed, in visiting order."""
+        self._refused = refused
+
+    @classmethod
+    def of(cls, feasible: NodeSelection, processed: int = 0) -> FilterOutcome:
+        """Return an outcome of these feasible nodes, without statuses of others."""
+        return cls(len(feasible), processed, feasible, NodeCodes.none(feasible.table))
+
+    @property
+    def refused(self) -> NodeCodes:
+        """The statuses of the nodes that were refused, in visiting order."""
+        return self._refused
 
 
 @frozen(eq=False)
@@ -80,39 +117,6 @@ class Totals:
     def best_rows(self, nodes: NodeSelection) -> Sequence[int] | IntArray:
         """Return the rows of the best of these nodes, whose totals they are, in the order of `best`."""
         return nodes.rows.take(self.best) if self._best_rows is None else self._best_rows
-
-
-class BestRows:
-    """The rows with the highest of some totals, updated row by row.
-
-    Rows are kept by total, down to the total that was the highest at first. So a node whose total rises, and
-    falls again when the node is taken, doesn't need another scan of all totals.
-    """
-
-    __slots__ = ("_floor", "_rows")
-
-    def __init__(self, totals: IntArray | FloatArray) -> None:
-        rows = rows_with_most(totals)
-        self._floor = int(totals[rows[0]])
-        self._rows: dict[int, list[int]] = {self._floor: rows.tolist()}
-
-    def changed(self, row: int, before: int, after: int) -> bool:
-        """Update a row's total. Return False if none of the kept rows is left."""
-        if before >= self._floor:
-            rows = self._rows[before]
-            if len(rows) == 1:
-                del self._rows[before]
-            else:
-                del rows[bisect_left(rows, row)]
-        if after >= self._floor:
-            # Ascending, since the draw among the best counts them in the order of nodes.
-            insort(self._rows.setdefault(after, []), row)
-        return bool(self._rows)
-
-    @property
-    def rows(self) -> Sequence[int]:
-        """The rows with the highest total, ascending. Valid until the next change."""
-        return self._rows[max(self._rows)]
 
 
 def rows_with_most(totals: IntArray | FloatArray) -> IntArray:
