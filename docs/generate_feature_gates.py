@@ -72,7 +72,6 @@ Of v1.37 these aren't here:
 | queue | members without a PodGroup, and those that come during its cycle, have names of their own in metrics |
 | preemption | nodes' `podPreemptionPolicy`, for pods that are resized (InPlacePodVerticalScalingSchedulerPreemption) |
 | placements | groups of groups |
-| configuration | `podGroupPostFilter`: DefaultPreemption preempts for groups wherever it is enabled at postFilter |
 | devices | DeviceTaintRules; the names of requests that a configuration concerns, where it concerns all |
 | what is written | events of assigned, unscheduled and target pods apart, several conditions in one patch |
 | metrics | those of preemption by groups (`scheduler_workload_preemption_attempts_total` and five more) |

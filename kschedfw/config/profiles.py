@@ -25,6 +25,7 @@ from kschedfw.config.schema import (
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Origin, Profile
 from kschedfw.framework.runtime.args import ArgsError
+from kschedfw.framework.versions.v1_37 import GROUP_POST_FILTER
 
 GROUP = "kubescheduler.config.k8s.io"
 
@@ -186,12 +187,16 @@ def expand(
     first, then the others that the point names.
     """
     everywhere = multi_point(plugins.multi_point, gates)
+    # Before, no plugin was asked about a group, so none is listed.
+    known = set(ExtensionPoint)
+    if not gates.follows(GROUP_POST_FILTER):
+        known.remove(ExtensionPoint.POD_GROUP_POST_FILTER)
     points = {plugin.name: catalog.points(plugin.name) for plugin in everywhere}
     return {
         point: _at_point(
             plugins.at(point),
             named(plugins.at(point), point),
-            [plugin for plugin in everywhere if point in points[plugin.name]],
+            [plugin for plugin in everywhere if point in points[plugin.name] & known],
         )
         for point in ExtensionPoint
     }

@@ -24,6 +24,7 @@ POINTS: Final = tuple(point for point in ExtensionPoint if point is not Extensio
 """The extension points that a configuration lists plugins for; those of other points are enabled at multiPoint."""
 
 _SINCE_V1_36: Final = {"since": "1.36"}
+_SINCE_V1_37: Final = {"since": "1.37"}
 _UNSET: Final = {"zero_is_unset": True}
 _BEYOND: Final = {"beyond_kube_scheduler": True}
 
@@ -70,6 +71,7 @@ class Plugins:
     post_bind: PluginSet = PluginSet()
     placement_generate: PluginSet = attrs.field(default=PluginSet(), metadata=_SINCE_V1_36)
     placement_score: PluginSet = attrs.field(default=PluginSet(), metadata=_SINCE_V1_36)
+    pod_group_post_filter: PluginSet = attrs.field(default=PluginSet(), metadata=_SINCE_V1_37)
 
     def at(self, point: ExtensionPoint) -> PluginSet:
         """Return the point's own plugin set; an empty one for a point that a configuration has no list for."""

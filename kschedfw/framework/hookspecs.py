@@ -21,7 +21,7 @@ name. Unless a hook says otherwise:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from kschedfw.api.pod import Pod
@@ -310,6 +310,27 @@ def normalize_placement_score(
     state: CycleState, group: QueuedGroup, scores: Mapping[str, int]
 ) -> Mapping[str, int]:
     """Bring this plugin's scores, by the names of the placements, into 0–100. The range is checked afterwards."""
+
+
+@hookspec(
+    ExtensionPoint.POD_GROUP_POST_FILTER,
+    measured=MeasuredPoint.POD_GROUP_POST_FILTER,
+    codes=(Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
+)
+def pod_group_post_filter(
+    state: CycleState, group: QueuedGroup, preempt: Callable[[], Status]
+) -> Status | None:
+    """Try to make room for a group that has no place.
+
+    Called as v1.37 or later, once at the end of the group's cycle, if its members may preempt; `state` is for these
+    plugins alone. `preempt` looks for victims, has them evicted after the cycle, and nominates the members; it returns
+    the status of that. Plugins are asked in order: the first success ends it, and so does
+    UNSCHEDULABLE_AND_UNRESOLVABLE, which says that nothing helps. DefaultPreemption answers what `preempt` does, so a
+    group doesn't preempt where it isn't enabled here. The message is in the group's condition. Any other status is an
+    ERROR.
+
+    Semantics: PodGroupPostFilter of kube-scheduler v1.37 (`framework/interface.go`). Read, not recorded.
+    """
 
 
 @hookspec()

@@ -55,6 +55,7 @@ class MeasuredPoint(StrEnum):
     PLACEMENT_GENERATE = "PlacementGenerate"
     PLACEMENT_FEASIBLE = "PlacementFeasible"
     PLACEMENT_SCORE = "PlacementScore"
+    POD_GROUP_POST_FILTER = "PodGroupPostFilter"
 
 
 class CachedObject(StrEnum):

@@ -30,6 +30,7 @@ class ExtensionPoint(StrEnum):
     PLACEMENT_GENERATE = "placementGenerate"
     PLACEMENT_FEASIBLE = "placementFeasible"
     PLACEMENT_SCORE = "placementScore"
+    POD_GROUP_POST_FILTER = "podGroupPostFilter"
 
 
 class Origin(StrEnum):

@@ -6,7 +6,7 @@ scheduled in groups (see `kschedfw.framework.eviction`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 import attrs
@@ -112,6 +112,10 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
             return None, self._introduced(Status.unschedulable(objection))
         result, status = self._evaluator.preempt(state, pod, node_to_status)
         return result, self._introduced(status)
+
+    @hookimpl
+    def pod_group_post_filter(self, preempt: Callable[[], Status]) -> Status:
+        return preempt()
 
     def takes_members_alike(self, pod: Pod) -> bool:
         return bool(self._objection_to(pod))

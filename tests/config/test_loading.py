@@ -85,6 +85,12 @@ class TestVersions:
         (error,) = caught.value.errors
         assert str(error).startswith(f'strict decoding error: unknown field "profiles[0].plugins.{point}"; ')
 
+    def test_the_list_for_groups_without_a_place_is_known_since_v1_37(self) -> None:
+        content = one_profile(plugins={"podGroupPostFilter": {"disabled": [{"name": "DefaultPreemption"}]}})
+        parse_configuration(content, gates=FeatureGates(version="1.37"))
+        with pytest.raises(ConfigurationError, match=r"unknown field .*podGroupPostFilter"):
+            parse_configuration(content, gates=FeatureGates(version="1.36"))
+
     def test_no_version_has_a_list_for_placement_feasible(self) -> None:
         (error,) = refused(one_profile(plugins={"placementFeasible": {}}))
         assert "placementFeasible" in error

@@ -18,7 +18,7 @@ from kschedfw.config import (
     preset_configuration,
 )
 from kschedfw.config.effective import effective, settings_of
-from kschedfw.config.schema import POINTS
+from kschedfw.config.schema import points_of_version
 from kschedfw.config.writing import written
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING
 from kschedfw.framework.gates import FeatureGates
@@ -215,7 +215,7 @@ def test_secrets_are_written_and_concealed_where_a_configuration_is_shown() -> N
 def test_every_point_names_its_plugins_itself() -> None:
     profile: Any = written(loaded(document()))["profiles"]
     points = profile[0]["plugins"]
-    assert set(points) == {"multiPoint", *map(str, POINTS)}
+    assert set(points) == {"multiPoint", *map(str, points_of_version("1.36"))}
     assert all(listed["disabled"] == [{"name": "*"}] for listed in points.values())
     shown: Any = effective(loaded(document()))["profiles"]
     scores = [{"name": plugin["name"], "weight": plugin["weight"]} for plugin in shown[0]["plugins"]["score"]]

@@ -149,6 +149,7 @@ class Bench:
                 1,
                 0,
             ),
+            "run_pod_group_post_filter_plugins": (self.state, GROUP, Status.success),
             "run_pre_filter_plugins": (self.state, POD),
             "run_post_filter_plugins": (self.state, POD, NodeToStatus()),
             "run_pre_score_plugins": (self.state, POD, everything),
@@ -176,6 +177,7 @@ POINT_METHODS: Final = frozenset(
         "run_placement_generate_plugins",
         "run_placement_feasible_plugins",
         "run_placement_score_plugins",
+        "run_pod_group_post_filter_plugins",
     }
 )
 """The methods that run an extension point once for a pod. `filter_nodes` does so for FILTER."""
@@ -390,6 +392,7 @@ class TestExtensionPoints:
             "PlacementGenerate",
             "PlacementFeasible",
             "PlacementScore",
+            "PodGroupPostFilter",
         ]
 
 

@@ -23,6 +23,7 @@ from kschedfw.framework.status import Status
 _MAY_REFUSE_TOO: Final = (
     *("pre_enqueue", "reserve", "permit"),
     *("pre_bind_pre_flight", "pre_bind", "bind", "placement_generate", "placement_feasible"),
+    "pod_group_post_filter",
 )
 """Hooks whose refusals other changes may turn, since they promise nothing."""
 _IMAGES: Final = ("attribute", "image_states")

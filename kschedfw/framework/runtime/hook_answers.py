@@ -47,6 +47,7 @@ EXPECTED: Final[Mapping[str, str]] = {
             "pre_bind",
             "bind",
             "placement_feasible",
+            "pod_group_post_filter",
         ),
         "None or a Status",
     ),

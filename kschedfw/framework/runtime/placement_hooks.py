@@ -6,7 +6,7 @@ v1.37.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kschedfw.api.records import frozen
 from kschedfw.framework.cycle_state import CycleState
@@ -19,7 +19,7 @@ from kschedfw.framework.runtime.calls import call, named
 from kschedfw.framework.runtime.hook_answers import as_integer, as_placement_scores, as_placements
 from kschedfw.framework.runtime.hooks import HookTable
 from kschedfw.framework.runtime.measuring import Meter, measured
-from kschedfw.framework.status import Status
+from kschedfw.framework.status import Code, Status
 
 _SUCCESS = Status.success()
 _FEASIBLE_CODES = HOOKS["placement_feasible"].codes or frozenset()
@@ -83,6 +83,23 @@ class PlacementHooks:
             if status.is_wait and found.is_success:
                 found = status.with_plugin(plugin)
         return found
+
+    @measured(MeasuredPoint.POD_GROUP_POST_FILTER)
+    def run_pod_group_post_filter_plugins(
+        self, state: CycleState, group: QueuedGroup, preempt: Callable[[], Status]
+    ) -> Status:
+        """Call the plugins in order to make room for the group, until one succeeds or answers that nothing helps."""
+        reasons: list[str] = []
+        rejector = ""
+        for plugin, hook in self._hooks["pod_group_post_filter"]:
+            status = call("pod_group_post_filter", hook, state, group, preempt)
+            if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return status.with_plugin(plugin)
+            if status.code is not Code.UNSCHEDULABLE:
+                return Status.from_error(status.as_error()).with_plugin(plugin)
+            reasons.extend(status.reasons)
+            rejector = rejector or plugin
+        return Status.unschedulable(*reasons).with_plugin(rejector)
 
     @measured(MeasuredPoint.PLACEMENT_SCORE)
     def run_placement_score_plugins(

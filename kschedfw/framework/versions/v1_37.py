@@ -26,8 +26,9 @@ GROUP_POST_FILTER: Final = Rule(
     "1.37",
     "groups, preemption",
     "each member that fits nowhere preempts by itself, and a group that still fits nowhere as a whole",
-    "only the group preempts, after its cycle, also if it has a topology constraint; victims are spared one by one"
-    " while the members keep the nodes that they got without any, and members are nominated to these",
+    "only the group preempts, after its cycle, also if it has a topology constraint, where DefaultPreemption is enabled"
+    " at podGroupPostFilter; victims are spared one by one while the members keep the nodes that they got without any,"
+    " and members are nominated to these",
     "kubernetes/kubernetes pkg/scheduler/framework/preemption/podgrouppreemption.go, as in kubernetes-sigs/"
     "scheduler-library pkg/upstreamsync/preemption @a7631a09; kubernetes/kubernetes#140683",
 )

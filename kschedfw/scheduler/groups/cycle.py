@@ -19,6 +19,7 @@ from kschedfw.api.pod_groups import (
 )
 from kschedfw.api.records import define, frozen
 from kschedfw.framework.cluster_client import retry_on_conflict
+from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.gate_table import POD_GROUP_PREEMPTION_POLICY, WORKLOAD_AWARE_PREEMPTION
 from kschedfw.framework.gates import FeatureGates
@@ -236,9 +237,26 @@ class GroupCycle:
     def _make_room(
         self, framework: Framework, group: QueuedGroup, try_group: Callable[[], GroupResult]
     ) -> GroupPreemption:
+        if self._parts.feature_gates.follows(GROUP_POST_FILTER):
+            plans: list[GroupPreemption] = []
+
+            def preempt() -> Status:
+                plans.append(self._preempt(framework, group, try_group))
+                return plans[-1].status
+
+            status = framework.run_pod_group_post_filter_plugins(CycleState(), group, preempt)
+            # What is being evicted stays so, whatever a plugin made of it.
+            started = next((each for each in plans if each.status.is_success), None)
+            return started or attrs.evolve(plans[-1] if plans else GroupPreemption(status), status=status)
         if PLUGIN not in framework.plugins_at(ExtensionPoint.POST_FILTER):
             missing = "default preemption plugin is not registered, workload aware preemption is disabled"
             return GroupPreemption(Status.unschedulable(missing))
+        return self._preempt(framework, group, try_group)
+
+    def _preempt(
+        self, framework: Framework, group: QueuedGroup, try_group: Callable[[], GroupResult]
+    ) -> GroupPreemption:
+        """Find victims, and begin to evict them."""
         handle = framework.handle
         try:
             preemption = plan_preemption(handle, group, try_group)

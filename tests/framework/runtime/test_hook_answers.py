@@ -179,6 +179,8 @@ def ask(hook: str, framework: Framework) -> Status:
             return framework.run_placement_generate_plugins(state, group, GroupPlacement("", every))[1]
         case "placement_feasible":
             return framework.run_placement_feasible_plugins(state, group, placed[0], 1, 1)
+        case "pod_group_post_filter":
+            return framework.run_pod_group_post_filter_plugins(state, group, Status.success)
         case "placement_score" | "normalize_placement_score":
             return framework.run_placement_score_plugins(state, group, placed)[1]
         case "pre_bind_pre_flight":

@@ -13,13 +13,17 @@ import pytest
 from kschedfw import (
     ActionType,
     Code,
+    EnabledPlugin,
+    ExtensionPoint,
     FeatureGates,
     InMemoryCluster,
     Pod,
     QueuedGroup,
+    Registry,
     Scheduler,
     Snapshot,
     Status,
+    default_profile,
     make_node,
     make_pod,
     make_pod_group,
@@ -28,12 +32,14 @@ from kschedfw.api import PodGroup, PreemptionPolicy, Resource
 from kschedfw.api.manifests import pod_from_manifest
 from kschedfw.api.pod import PodCondition
 from kschedfw.api.requests import pod_requests
+from kschedfw.config import parse_configuration
 from kschedfw.framework.events import EventResource
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.versions.v1_37 import FIRST_BUDGET
 from kschedfw.plugins.gang_scheduling import GangScheduling
 from kschedfw.plugins.inter_pod_affinity import InterPodAffinity
+from kschedfw.scheduler import profiles_of
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.queue.backoff import BackoffPolicy
 from kschedfw.scheduler.queue.protocol import Place
@@ -41,6 +47,7 @@ from kschedfw.scheduler.select import FirstByNameSelector
 from kschedfw.testing import FrameworkHarness
 from kschedfw.testing.clock import FakeClock
 from tests.framework.preemption.scenes import budget
+from tests.framework.support import plugin
 
 MIB = 1024 * 1024
 T = TypeVar("T")
@@ -525,6 +532,66 @@ class TestGroupPostFilter:
             "pod group is unschedulable, minCount (1) cannot be satisfied: 0 scheduled, 0 remaining,"
             " pod group preemption: found a placement for podgroup, preempting 1 victims"
         )
+
+    @staticmethod
+    def with_plugins(room: InMemoryCluster, version: str, **points: Any) -> InMemoryCluster:
+        """The cluster after a cycle of a scheduler whose profile has these plugin sets."""
+        gates = grouping(version)
+        content = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": points}],
+        }
+        profiles = profiles_of(parse_configuration(content, gates=gates))
+        Scheduler(room, profiles, feature_gates=gates, clock=FakeClock()).schedule_one()
+        return room
+
+    def test_a_group_preempts_where_default_preemption_is_enabled_for_groups(self) -> None:
+        """kube-scheduler config/v1 types.go @e87dbdd: `podGroupPostFilter`; before, `postFilter` counts."""
+        nowhere = {"disabled": [{"name": "DefaultPreemption"}]}
+        found = {
+            (version, point): condition(self.with_plugins(self.of_one(), version, **{point: nowhere}))[3]
+            for version, point in (
+                ("1.36", "postFilter"),
+                ("1.37", "postFilter"),
+                ("1.37", "podGroupPostFilter"),
+            )
+        }
+        assert "default preemption plugin is not registered" in found["1.36", "postFilter"]
+        assert "preempting 1 victims" in found["1.37", "postFilter"]
+        assert "preemption" not in found["1.37", "podGroupPostFilter"]
+
+    @pytest.mark.parametrize(
+        ("answers", "says", "evicts"),
+        [
+            ([Status.success()], "", False),
+            ([Status.unschedulable("no"), None], "preempting 1 victims", True),
+            ([Status.unresolvable("never"), None], "pod group preemption: never", False),
+            ([None, Status.unschedulable("no")], "preempting 1 victims", True),
+        ],
+        ids=["success without victims", "then the next", "unresolvable ends it", "the first success ends it"],
+    )
+    def test_plugins_for_groups_are_asked_in_order(
+        self, answers: list[Status | None], says: str, evicts: bool
+    ) -> None:
+        """framework/interface.go @e87dbdd, PodGroupPostFilterPlugin. None stands for what preemption does."""
+
+        def hook(answer: Status | None) -> Callable[[Callable[[], Status]], Status]:
+            return lambda preempt: preempt() if answer is None else answer
+
+        room = self.of_one()
+        registry, names = Registry(), []
+        for number, answer in enumerate(answers):
+            made = plugin(f"Room{number}", pod_group_post_filter=hook(answer))
+            names.append(registry.register(made).name)
+        base = default_profile(feature_gates=grouping("1.37"))
+        points = {**base.points, ExtensionPoint.POD_GROUP_POST_FILTER: tuple(map(EnabledPlugin, names))}
+        profile = attrs.evolve(base, points=points)
+        Scheduler(
+            room, [profile], registry=registry, feature_gates=grouping("1.37"), clock=FakeClock()
+        ).schedule_one()
+        assert says in condition(room)[3]
+        assert (len(self.left(room)) < 2) is evicts
 
     def test_groups_with_a_topology_constraint_preempt_since_v1_37(self) -> None:
         """kubernetes/kubernetes#140683."""
