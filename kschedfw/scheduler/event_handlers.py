@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
@@ -271,7 +272,7 @@ def events_between(old: Named | None, new: Named | None) -> Sequence[ClusterEven
             if isinstance(old, Pod) and isinstance(new, Pod):
                 return pod_change_events(old, new)
             bound = EventResource.ASSIGNED_POD if present.node_name else EventResource.UNSCHEDULED_POD
-            return [ClusterEvent(bound, action)]
+            return [_known_event(bound, action)]
         case Node():
             if isinstance(old, Node) and isinstance(new, Node):
                 return node_change_events(old, new)
@@ -281,6 +282,10 @@ def events_between(old: Named | None, new: Named | None) -> Sequence[ClusterEven
     if present is None or type(present) not in EVENT_RESOURCES:
         raise ValueError(f"nobody can subscribe to changes of {type(present).__name__}")
     return [ClusterEvent(EVENT_RESOURCES[type(present)], action)]
+
+
+# Events of pods are told to metrics by their labels, which are computed once for an event.
+_known_event = functools.cache(ClusterEvent)
 
 
 def measured(

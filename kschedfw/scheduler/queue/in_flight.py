@@ -89,6 +89,10 @@ class InFlight:
         end = self._dropped + len(self._events) if oldest is None else oldest.begin
         if self._metrics is not None:
             self._metrics.in_flight_events(POD_POPPED, -1)
+        # Mostly there are none: other pods are in flight, too, or nothing has happened.
+        if end == self._dropped:
+            return
+        if self._metrics is not None:
             dropped = Counter(each.event.label for each in self._events[: end - self._dropped])
             for label, count in dropped.items():
                 self._metrics.in_flight_events(label, -count)

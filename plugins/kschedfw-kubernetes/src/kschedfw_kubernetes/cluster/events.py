@@ -61,7 +61,7 @@ _LINGER: Final = 0.1
 With 0.02 s, and answers read one at a time, an event took 148 µs of processor time, against 108. Of these, 36 µs are
 what is done for it; the rest goes into waking its sender.
 """
-_GATHERING: Final = 0.02
+_GATHERING: Final = 0.05
 """Seconds between two reads of the answers to a batch."""
 _TRIES: Final = 12
 """The most attempts to send an event while the server can't accept it, as in client-go."""

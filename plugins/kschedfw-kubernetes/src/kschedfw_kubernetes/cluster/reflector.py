@@ -49,12 +49,13 @@ _NOT_SERVED_SECONDS: Final = 60.0
 _SHORT_WATCH: Final = 1.0
 """Seconds. A shorter watch without any event or bookmark isn't repeated at once (client-go)."""
 _LONGEST_TOLD: Final = 500
-_LINGER: Final = 0.01
+_LINGER: Final = 0.03
 """The least seconds between two reads of the watch of pods.
 
 On a busy cluster several changes come in this time, and are read, delivered and scheduled together: waking three
-threads for each took longer than all that is done with it. A change that comes after a rest is read at once. Other
-kinds change less often, and plugins look for what they have just written.
+threads for each took longer than all that is done with it. With 0.01 s, the two changes of a pod took 399 µs of
+processor time instead of 323. A change that comes after a rest is read at once. Other kinds change less often, and
+plugins look for what they have just written.
 """
 
 Changes: TypeAlias = Callable[[Store], Iterator[WatchEvent]]

@@ -65,6 +65,10 @@ class Connection:
 
     def send(self, message: bytes) -> None:
         """Send all of it by the deadline. Raises OSError."""
+        if len(message) <= BUFFER:
+            self.set_timeout()
+            self.sock.sendall(message)
+            return
         # In pieces, each with what is left: TLS gives the timeout to each of its records.
         for start in range(0, len(message), BUFFER):
             self.set_timeout()
