@@ -46,6 +46,8 @@ def unknown_fields(
 ) -> Iterator[FieldError]:
     """Yield an error for each key without a field, or whose field isn't known (by default, all are)."""
     for field_path, content, cls in _objects(value, type_, path):
+        if not content:
+            continue
         known = sorted(json_name(field) for field in attrs.fields(cls) if is_known(field))
         for key in content:
             if key not in known:
@@ -85,10 +87,15 @@ def _objects(
         cls = next((choice for choice in choices if isinstance(choice, type) and attrs.has(choice)), None)
         if cls is not None:
             yield path, value, cls
-            hints = get_type_hints(cls)
-            for field in attrs.fields(cls):
-                key = json_name(field)
-                yield from _objects(value.get(key), hints[field.name], join(path, key))
+            parts = [
+                (field.name, key, part)
+                for field in attrs.fields(cls)
+                if isinstance(part := value.get(key := json_name(field)), Mapping | list)
+            ]
+            # Evaluating annotations took a tenth of the time in which a framework is made; most arguments are flat.
+            hints = get_type_hints(cls) if parts else {}
+            for name, key, part in parts:
+                yield from _objects(part, hints[name], join(path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
             for item_type in get_args(type_):

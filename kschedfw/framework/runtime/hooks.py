@@ -126,6 +126,10 @@ class HookTable:
     def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
         return self._by_hook[hook]
 
+    def implemented(self, plugin: str) -> frozenset[str]:
+        """Return the names of the hooks that a plugin has, wherever the profile enables it."""
+        return frozenset(self._implemented[plugin])
+
     def of(self, plugin: str) -> Mapping[str, Hook]:
         """Return the hooks of a plugin that the profile enables, by name."""
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections import defaultdict
@@ -34,9 +35,11 @@ FALLBACK: Final = f"{PROJECT}.fallback"
 class _Manager(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         # Attributes without the marker are no hooks. pluggy's own look takes ten times as long, and before 1.7 it
-        # evaluates properties, which need an initialised plugin.
-        if not hasattr(getattr(type(plugin), name, None), f"{PROJECT}_impl"):
-            return None
+        # evaluates properties, which need an initialised plugin. It is left to tell what else can't be called.
+        attribute = getattr(type(plugin), name, None)
+        options: pluggy.HookimplOpts | None = getattr(attribute, f"{PROJECT}_impl", None)
+        if options is None or inspect.isfunction(attribute):
+            return options
         return super().parse_hookimpl_opts(plugin, name)
 
 

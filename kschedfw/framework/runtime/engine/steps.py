@@ -36,7 +36,7 @@ from kschedfw.framework.results import ByDomain, DomainScores, Verdicts
 from kschedfw.framework.runtime.engine.errors import NORMALIZING, NotTogetherError, ScoreError
 from kschedfw.framework.runtime.engine.passes import SmallCodes
 from kschedfw.framework.runtime.hook_answers import as_integer, as_scores, as_status, as_verdicts
-from kschedfw.framework.runtime.hooks import Hook, HookTable, asked_method, hooks_of
+from kschedfw.framework.runtime.hooks import Hook, HookTable, asked_method
 from kschedfw.framework.status import Status
 from kschedfw.framework.status_codes import are_same, refusal
 
@@ -377,7 +377,7 @@ def _step_of(plugin: AnyPlugin, profile: Profile, hooks: HookTable, counts: Plug
     planned = {hook: its[hook] for hook in PLANNED_HOOKS if hook in its}
     # A profile may enable a plugin at some of its extension points alone. Then the rule promises more than there is to
     # be called.
-    has_all = planned.keys() >= set(hooks_of(type(plugin))).intersection(PLANNED_HOOKS)
+    has_all = planned.keys() >= hooks.implemented(name).intersection(PLANNED_HOOKS)
     is_ruled = has_all and keeps_promise(plugin, "amounts_rule", PLANNED_HOOKS)
     return Step(
         plugin,
