@@ -26,9 +26,9 @@ pytestmark = pytest.mark.slow
 PACKAGE = Path(kschedfw.__file__).parent
 PROJECT = PACKAGE.parent
 METHODS = frozenset(("match", "fullmatch", "search", "findall", "finditer", "sub", "subn", "split"))
-LENGTHS = (200, 400)
-LIMIT = 500_000  # steps; far more than any linear pattern takes, and exponential ones are there at once
-NOISE = 5_000  # steps; a text that takes fewer says nothing of how they grow
+LENGTHS = (100, 200)
+LIMIT = 100_000  # steps; far more than any linear pattern takes, and exponential ones are there at once
+NOISE = 1_250  # steps; a text that takes fewer says nothing of how they grow
 GROWTH = 3.2  # twice the length may take so many times the steps: linear takes 2, quadratic 4
 
 
