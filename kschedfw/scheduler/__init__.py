@@ -4,8 +4,9 @@ from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableEr
 from kschedfw.framework.extender import Extender, ExtenderFilterResult
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.bindings import BindingExecutor, InlineExecutor
-from kschedfw.scheduler.cache import Cache, CacheError
+from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import (
+    CacheError,
     ConcurrentCycleError,
     MissingExtraError,
     SchedulingError,

@@ -16,7 +16,8 @@ from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parts import Parts
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt
-from kschedfw.scheduler.cache import Cache, CacheError
+from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.errors import CacheError
 from kschedfw.scheduler.extenders import bind_with_extenders
 from kschedfw.scheduler.failure import FailureHandler, look_up, patch_nomination
 from kschedfw.scheduler.queue import PreCheck, SchedulingQueue

@@ -5,9 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 
-import attrs
-
-from kschedfw.api.errors import KschedfwError
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -18,17 +15,14 @@ from kschedfw.framework.metrics import CachedObject
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.scheduler.errors import ConcurrentCycleError
+from kschedfw.scheduler.errors import CacheError, ConcurrentCycleError
 from kschedfw.scheduler.node_tree import NodeTree
+from kschedfw.scheduler.restore_points import RestorePoint, RestorePoints
 
 _MOST_CYCLES = 1024
 """The number of kept starts of cycles. The starts of pods that fit nowhere are only dropped by this limit. It is more
 than there are threads that could begin a cycle at the same time.
 """
-
-
-class CacheError(KschedfwError):
-    """The error of a call that needs the pod or node in another state; names the pod or node."""
 
 
 @frozen
@@ -50,15 +44,6 @@ class _Seen:
     generation: int = 0
     order_version: int = -1
     images_version: int = 0
-
-
-@define(eq=False)
-class RestorePoint:
-    """Copies of the nodes that have changed since `Cache.restore_point`; None for a node that didn't exist."""
-
-    nodes: dict[str, NodeInfo | None] = attrs.field(factory=dict)
-    tree: NodeTree | None = None
-    """The order of nodes; None if it hasn't changed."""
 
 
 class Cache:
@@ -103,8 +88,7 @@ class Cache:
         """The number of pods that have been assumed so far."""
         self._cycles: dict[str, int] = {}
         """By the uid of the pod, the number of assumptions when its latest cycle began."""
-        self._points: list[RestorePoint] = []
-        """The open restore points, the innermost last. Changes are kept in the innermost one."""
+        self._points = RestorePoints()
 
     # Nodes
 
@@ -116,7 +100,7 @@ class Cache:
         """Set the node's new state. A missing node is added, since the event of its addition may be lost."""
         with self._lock:
             known = self._infos.get(node.name)
-            if self._points:
+            if self._points.are_open:
                 self._keep(node.name, moves=self._tree.would_move(node))
             self._images_version += node.status.images != (known.node.status.images if known else ())
             # The NodeInfo is kept even if the node went and comes again: it has the pods in kube-scheduler's
@@ -299,18 +283,12 @@ class Cache:
     def restore_point(self) -> RestorePoint:
         """Begin to keep each node's state before its first change. Restore points are nested."""
         with self._lock:
-            self._points.append(point := RestorePoint())
-            return point
+            return self._points.begin()
 
     def drop(self, point: RestorePoint) -> None:
         """End the innermost restore point. The enclosing one takes over the kept states."""
         with self._lock:
-            self._end(point)
-            if self._points:
-                outer = self._points[-1]
-                # The outer point began earlier, so its copies are the older states, and win.
-                outer.nodes = {**point.nodes, **outer.nodes}
-                outer.tree = point.tree if outer.tree is None else outer.tree
+            self._points.drop(point)
 
     def restore(self, point: RestorePoint) -> None:
         """Restore the orders of nodes and pods as at the innermost point, and end it.
@@ -321,35 +299,18 @@ class Cache:
             CacheError: a node isn't there again, or has other pods than before.
         """
         with self._lock:
-            self._end(point)
-            # The node has the same pods, perhaps in another order; the kept copy has the earlier order.
-            for name, before in point.nodes.items():
-                info = self._infos.get(name)
-                if before is not None and info is not None and _is_same(info, before):
-                    self._pods.update((each.pod.uid, each) for each in before.pods)
-                    info.take_over(before)
-                    self._touch(info)
-                elif before is not None or info is not None:
-                    raise CacheError(f"node {name!r} and the pods on it aren't what they were")
+            for info, before in self._points.end(point, self._infos):
+                self._pods.update((each.pod.uid, each) for each in before.pods)
+                info.take_over(before)
+                self._touch(info)
             if point.tree is not None:
                 self._tree = point.tree
                 self._order_version += 1
 
-    def _end(self, point: RestorePoint) -> None:
-        if not self._points or self._points[-1] is not point:
-            raise CacheError("restore points end in reverse order, the latest first")
-        self._points.pop()
-
     def _keep(self, node_name: str, *, moves: bool = False) -> None:
         """Keep a node's state before a change, for the innermost restore point."""
-        if not self._points:
-            return
-        point = self._points[-1]
-        if node_name not in point.nodes:
-            info = self._infos.get(node_name)
-            point.nodes[node_name] = None if info is None else info.clone()
-        if moves and point.tree is None:
-            point.tree = self._tree.copy()
+        if self._points.are_open:
+            self._points.keep(node_name, self._infos.get(node_name), self._tree if moves else None)
 
     # Reading
 
@@ -424,7 +385,7 @@ class Cache:
 
     def _put(self, pod: Pod) -> None:
         uid, node_name = pod.metadata.uid, pod.spec.node_name
-        if self._points:
+        if self._points.are_open:
             self._keep(node_name)
         new = self._pods[uid] = PodInfo.of(pod, largest_sum=self._largest_sum)
         info = self._infos.get(node_name) or self._homeless_on(node_name)
@@ -462,11 +423,3 @@ class Cache:
             self._infos[name] = info
         elif not info.pods:
             del self._homeless[name]
-
-
-def _is_same(info: NodeInfo, before: NodeInfo) -> bool:
-    """Return whether both have the same node and the same pods, in any order."""
-    # The very objects: whatever is undone puts back those that were there before.
-    return info.node is before.node and {id(each.pod) for each in info.pods} == {
-        id(each.pod) for each in before.pods
-    }

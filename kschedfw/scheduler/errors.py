@@ -26,6 +26,10 @@ class SnapshotMismatchError(KschedfwError):
         )
 
 
+class CacheError(KschedfwError):
+    """The error of a call that needs the pod or node in another state; names the pod or node."""
+
+
 class ConcurrentCycleError(KschedfwError, RuntimeError):
     """The error of two scheduling cycles at the same time: one of them can't see the pod that the other assumed."""
 

@@ -17,7 +17,8 @@ from kschedfw.framework.gate_table import GENERIC_WORKLOAD
 from kschedfw.framework.metrics import MetricsRecorder, listens
 from kschedfw.framework.parts import Parts
 from kschedfw.framework.runtime.framework import Framework
-from kschedfw.scheduler.cache import Cache, CacheError
+from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.errors import CacheError
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED, patch_condition
 from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.queue.cluster_events import (

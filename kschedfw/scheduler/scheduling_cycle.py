@@ -23,8 +23,8 @@ from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt, MemberRefusal, Start
 from kschedfw.scheduler.binding_cycle import as_fit_error, release, take_place
 from kschedfw.scheduler.bindings import Bindings
-from kschedfw.scheduler.cache import Cache, CacheError
-from kschedfw.scheduler.errors import SchedulingError
+from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.errors import CacheError, SchedulingError
 from kschedfw.scheduler.failure import FailureHandler, bug_behind, look_up
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
 from kschedfw.scheduler.placement import GroupPlaces, Placement, Placements, as_exception

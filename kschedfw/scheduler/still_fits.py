@@ -17,7 +17,8 @@ from kschedfw.framework.parts import Parts
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
-from kschedfw.scheduler.cache import Cache, CacheError
+from kschedfw.scheduler.cache import Cache
+from kschedfw.scheduler.errors import CacheError
 
 
 class Journalled(ClusterClient, Protocol):

@@ -10,8 +10,8 @@ from kschedfw.api.records import frozen
 from kschedfw.cluster import RevertibleCluster
 from kschedfw.framework.status import Status
 from kschedfw.framework.waiting_pods import WaitingPod, Waits
-from kschedfw.scheduler.cache import RestorePoint
 from kschedfw.scheduler.placement import Placement
+from kschedfw.scheduler.restore_points import RestorePoint
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.what_if.checks import WhatIfError
 
