@@ -246,7 +246,11 @@ def test_the_default_profile_has_it_between_devices_and_balance() -> None:
     ]
 
 
-def test_it_takes_part_in_post_filter_and_holds_back_whom_it_evicts_for() -> None:
+def test_it_makes_room_for_pods_and_groups_and_holds_back_whom_it_evicts_for() -> None:
     framework = full().framework
     points = [point for point in ExtensionPoint if "DefaultPreemption" in framework.plugins_at(point)]
-    assert points == [ExtensionPoint.PRE_ENQUEUE, ExtensionPoint.POST_FILTER]
+    assert points == [
+        ExtensionPoint.PRE_ENQUEUE,
+        ExtensionPoint.POST_FILTER,
+        ExtensionPoint.POD_GROUP_POST_FILTER,
+    ]
