@@ -73,7 +73,7 @@ Of v1.37 these aren't here:
 | preemption | nodes' `podPreemptionPolicy`, for pods that are resized (InPlacePodVerticalScalingSchedulerPreemption) |
 | placements | groups of groups |
 | devices | DeviceTaintRules; the names of requests that a configuration concerns, where it concerns all |
-| what is written | events of assigned, unscheduled and target pods apart, several conditions in one patch |
+| metrics | events of pods have v1.36's names: `UnschedulablePodAdd`, not `UnscheduledPodAdd` |
 | metrics | those of preemption by groups (`scheduler_workload_preemption_attempts_total` and five more) |
 """
 

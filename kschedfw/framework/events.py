@@ -14,12 +14,14 @@ from kschedfw.api.records import frozen
 class EventResource(StrEnum):
     """The kinds of object whose changes a plugin can subscribe to; the texts are those in kube-scheduler's metrics.
 
-    A subscription to POD is one to both ASSIGNED_POD and UNSCHEDULED_POD.
+    A subscription to POD is one to both ASSIGNED_POD and UNSCHEDULED_POD. TARGET_POD stands for updates of the rejected
+    pod itself (v1.37), which a subscription to UNSCHEDULED_POD covers, too. Events have v1.36's names in every version.
     """
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
     UNSCHEDULED_POD = "UnschedulablePod"
+    TARGET_POD = "TargetPod"
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
@@ -143,7 +145,13 @@ class ClusterEvent:
     def _possible(self) -> ActionType:
         if self.resource is EventResource.WILDCARD:
             return ActionType.ALL
-        return ActionType.ADD | ActionType.DELETE | _UPDATES.get(self.resource, ActionType.UPDATE_OTHER)
+        updates = _UPDATES.get(self.resource, ActionType.UPDATE_OTHER)
+        # A pod that is rejected is there already, and nobody waits for it once it is gone.
+        return (
+            updates
+            if self.resource is EventResource.TARGET_POD
+            else ActionType.ADD | ActionType.DELETE | updates
+        )
 
     @property
     def is_wildcard(self) -> bool:
@@ -158,6 +166,9 @@ class ClusterEvent:
         """
         if self.is_wildcard:
             return True
+        if self.resource is EventResource.TARGET_POD:
+            # The queue tells only a pod itself of its update while it isn't on a node.
+            return event.resource in _WAITING_PODS and event.action in self.action & _POD_UPDATES
         return self._concerns(event.resource) and event.action in self.action
 
     def _concerns(self, resource: EventResource | CustomKind) -> bool:
@@ -167,6 +178,7 @@ class ClusterEvent:
 
 
 _PODS = frozenset({EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD})
+_WAITING_PODS = frozenset({EventResource.UNSCHEDULED_POD, EventResource.TARGET_POD})
 _POD_UPDATES = (
     ActionType.UPDATE_POD_LABEL
     | ActionType.UPDATE_POD_SCALE_DOWN
@@ -177,6 +189,6 @@ _POD_UPDATES = (
 )
 _UPDATES: Mapping[EventResource | CustomKind, ActionType] = {
     EventResource.NODE: ActionType.UPDATE & ~_POD_UPDATES,
-    **dict.fromkeys(_PODS, _POD_UPDATES),
+    **dict.fromkeys((*_PODS, EventResource.TARGET_POD), _POD_UPDATES),
 }
 """The actions of an object's updates, by resource; updates of other resources are UPDATE_OTHER."""

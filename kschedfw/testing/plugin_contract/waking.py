@@ -13,7 +13,12 @@ from kschedfw.testing.plugin_contract.subject import Subject, concerns, violated
 from kschedfw.testing.plugin_contract.world import World
 from kschedfw.testing.waking import Gap, NotWokenError, Scene, Thing, Trial
 
-_POD_RESOURCES = (EventResource.POD, EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD)
+_POD_RESOURCES = (
+    EventResource.POD,
+    EventResource.ASSIGNED_POD,
+    EventResource.UNSCHEDULED_POD,
+    EventResource.TARGET_POD,
+)
 
 
 def ask_hints(subject: Subject, stage: PluginStage) -> None:

@@ -75,6 +75,10 @@ LABEL = ActionType.UPDATE_NODE_LABEL
         (POD, ActionType.UPDATE_OTHER, UNSCHEDULED_POD_UPDATE, True),
         (POD, ActionType.UPDATE_POD_LABEL, UNSCHEDULED_POD_UPDATE, False),
         (EventResource.ASSIGNED_POD, ActionType.UPDATE_OTHER, UNSCHEDULED_POD_UPDATE, False),
+        (EventResource.TARGET_POD, ActionType.UPDATE_OTHER, UNSCHEDULED_POD_UPDATE, True),
+        (EventResource.TARGET_POD, ActionType.UPDATE_POD_LABEL, UNSCHEDULED_POD_UPDATE, False),
+        (EventResource.TARGET_POD, ALL, UNSCHEDULED_POD_ADD, False),
+        (EventResource.TARGET_POD, ALL, ASSIGNED_POD_ADD, False),
     ],
 )
 def test_a_subscription_covers_what_is_as_precise_or_more(
@@ -97,6 +101,8 @@ def test_a_subscription_covers_what_is_as_precise_or_more(
         (EventResource.CSI_NODE, ActionType.UPDATE_OTHER, True),
         (EventResource.CSI_NODE, ActionType(0), False),
         (WILDCARD, LABEL, True),
+        (EventResource.TARGET_POD, ADD | DELETE, False),
+        (EventResource.TARGET_POD, UPDATE, True),
     ],
 )
 def test_no_subscription_is_possible_to_what_never_happens(
