@@ -7,7 +7,6 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from kschedfw.cluster import Cluster
 from kschedfw.config import default_profile
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cluster_client import check_cluster
-from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.eviction import PendingEvictions
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING
@@ -30,7 +28,7 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.parts import Parts
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.calls import Evaluation
-from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.runtime.framework import frameworks_of
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.framework.versions.v1_37 import GROUP_BACKOFF, GROUP_ENTITY, RESIZED_PODS
@@ -122,7 +120,6 @@ class Scheduler:
         feature_gates: FeatureGates = DEFAULT_GATES,
     ) -> None:
         check_cluster(cluster, Cluster, "Scheduler")
-        self._measuring = listens(metrics)
         clock = SystemClock() if clock is None else clock
         grouping, groups = feature_gates.enabled(GENERIC_WORKLOAD), GroupStates()
         self.cache = Cache(
@@ -155,15 +152,8 @@ class Scheduler:
         observed = ObservedClock(self._clock)
         # Plugins that read the clock are noted; the scheduler reads it all the time.
         for_plugins = attrs.evolve(parts, clock=observed) if may_rest else parts
-        self.frameworks: dict[str, Framework] = {}
-        for profile in (default_profile(feature_gates=feature_gates),) if profiles is None else profiles:
-            if profile.scheduler_name in self.frameworks:
-                raise ProfileError(
-                    f"profiles: two have the scheduler name {profile.scheduler_name!r}; give each its own"
-                )
-            self.frameworks[profile.scheduler_name] = Framework(
-                registry, profile, for_plugins, evaluation=evaluation
-            )
+        profiles = (default_profile(feature_gates=feature_gates),) if profiles is None else profiles
+        self.frameworks = frameworks_of(registry, profiles, for_plugins, evaluation)
         self._failed_gates = FailedGates(cluster)
         queue_type = IdleQueue if idle else SchedulingQueue
         self.queue = queue_type(
@@ -193,24 +183,18 @@ class Scheduler:
             if feature_gates.enabled(OPPORTUNISTIC_BATCHING)
             else None,
         )
-        self._cycles = 0
-        """The number of pods taken from the queue."""
         self.algorithm: Algorithm = generic
-        self._remember = generic.remember if may_rest else None
         self._stop_noting: Callable[[], None] = lambda: None
         if may_rest:
             # Before the handlers watch: the queue is brought up to the present before it learns of a change.
             self._stop_noting = cluster.watch(lambda _event: self.queue.note_change())
         failures = FailureHandler(parts, self.queue)
-        self._scheduling_cycle = SchedulingCycle(parts, self.cache, self.queue, failures)
-        self._binding_cycle = BindingCycle(parts, self.cache, self.queue, failures)
-        self._bindings = Bindings(
-            InlineExecutor() if executor is None else executor, self._binding_cycle, parts
-        )
-        self._placements = Placements(parts, self._binding_cycle, self.cache, self.queue)
-        self._attempts = Attempts(
-            parts, self.frameworks, self.queue, self._scheduling_cycle, self._bindings, self._placements
-        )
+        cycle = SchedulingCycle(parts, self.cache, self.queue, failures)
+        binding_cycle = BindingCycle(parts, self.cache, self.queue, failures)
+        self._bindings = Bindings(InlineExecutor() if executor is None else executor, binding_cycle, parts)
+        self._placements = Placements(parts, binding_cycle, self.cache, self.queue)
+        self._attempts = Attempts(parts, self.frameworks, self.queue, cycle, self._bindings, self._placements)
+        self._attempts.remember = generic.remember if may_rest else None
         self.group_cycle: GroupCycle | None = None
         """The cycle of groups; None without the gate GenericWorkload."""
         if grouping:
@@ -223,11 +207,12 @@ class Scheduler:
                 self.queue,
                 self.frameworks,
                 GroupAlgorithm(generic, parts),
-                self._scheduling_cycle,
+                cycle,
                 self._attempts.bind_if,
             )
+            self._attempts.run_group = self.group_cycle.run
         # A recorder that is read now and then needs no numbers in between.
-        self._reports_sizes = self._measuring and not metrics.before_reading(self._report_sizes)
+        self._reports_sizes = listens(metrics) and not metrics.before_reading(self._report_sizes)
         self._cycle = threading.Lock()
         self._stopping = False
         self.last_tick = self._clock.monotonic()
@@ -256,8 +241,8 @@ class Scheduler:
                     try:
                         self.tick()
                         info = self.queue.pop(self._seconds_to_next_tick())
-                        if info is not None and (attempt := self._begin(info)) is not None:
-                            self._make(attempt)
+                        if info is not None and (attempt := self._attempts.begin(info)) is not None:
+                            self._attempts.make(attempt, self.algorithm)
                     # Whatever fails in one attempt, the loop goes on.
                     except Exception:
                         _log.exception("an attempt failed in a way that it shouldn't")
@@ -310,7 +295,7 @@ class Scheduler:
             while attempt is None and not self._is_hopeless():
                 if (info := self.queue.try_pop()) is None:
                     break
-                attempt = self._begin(info)
+                attempt = self._attempts.begin(info)
             self._failed_gates.tell()
             return attempt
 
@@ -321,7 +306,7 @@ class Scheduler:
             ConcurrentCycleError: as `run`.
         """
         with self._scheduling():
-            self._make(attempt)
+            self._attempts.make(attempt, self.algorithm)
             self._failed_gates.tell()
 
     @property
@@ -395,8 +380,8 @@ class Scheduler:
 
     def _schedule_next(self) -> QueuedPodInfo | None:
         info = self.queue.try_pop()
-        if info is not None and (attempt := self._begin(info)) is not None:
-            self._make(attempt)
+        if info is not None and (attempt := self._attempts.begin(info)) is not None:
+            self._attempts.make(attempt, self.algorithm)
         self._failed_gates.tell()
         return info
 
@@ -445,8 +430,6 @@ class Scheduler:
                 waiting.reject("", "the scheduler is shutting down")
             self._bindings.await_all()
 
-    # One attempt
-
     def _is_hopeless(self) -> bool:
         """Return whether no pod is active and a group that backs off would be next.
 
@@ -457,25 +440,6 @@ class Scheduler:
             return False
         pod = self.queue.next_pod()
         return pod is not None and bool(group_key(pod)) and self.queue.place(pod.uid) is Place.BACKOFF
-
-    def _begin(self, info: QueuedPodInfo) -> Attempt | None:
-        """Return the attempt of a popped pod; None if it needs none, or was scheduled with its group."""
-        self._cycles += 1
-        if self.group_cycle is not None and group_key(info.pod):
-            self.group_cycle.run(info)
-            self.parts.evictions.carry_out()
-            return None
-        return self._attempts.begin(info, self._cycles)
-
-    def _make(self, attempt: Attempt) -> None:
-        # A pod that rests is tried again though nothing has changed since its last attempt, since others don't rest.
-        rested = self._remember is not None and self.queue.rests(attempt.pod.uid)
-        undo = self._remember() if self._remember is not None and rested else None
-        self._attempts.bind_if(attempt, partial(self._scheduling_cycle.run, attempt, self.algorithm))
-        if undo is not None and self.queue.rests(attempt.pod.uid):
-            # Otherwise decisions would depend on how often it was tried in vain.
-            undo()
-        self.parts.evictions.carry_out()
 
     def _seconds_to_next_tick(self) -> float:
         deadlines = [deadline for waiting in self.waiting_pods if (deadline := waiting.deadline) is not None]

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol, TypeAlias
 
+from kschedfw.api import group_key
 from kschedfw.api.pod import Pod
 from kschedfw.api.records import define
 from kschedfw.framework.cluster_client import record_event
@@ -156,11 +158,22 @@ class Attempts:
     _cycle: SchedulingCycle
     _bindings: Bindings
     _placements: Placements
+    remember: Callable[[], Callable[[], None]] | None = None
+    """Returns a function that undoes the draws of an attempt; for virtual time, where refused pods rest."""
+    run_group: Callable[[QueuedPodInfo], object] | None = None
+    """Schedules a popped pod's group; None without the gate GenericWorkload."""
+    _number: int = 0
+    """The number of pods taken from the queue."""
 
     # In turn
 
-    def begin(self, info: QueuedPodInfo, number: int) -> Attempt | None:
-        """Return the attempt of a popped pod, in the cycle of that number; None if it needs none."""
+    def begin(self, info: QueuedPodInfo) -> Attempt | None:
+        """Return the attempt of a popped pod; None if it needs none, or was scheduled with its group."""
+        self._number += 1
+        if self.run_group is not None and group_key(info.pod):
+            self.run_group(info)
+            self._parts.evictions.carry_out()
+            return None
         framework = self._frameworks.get(info.pod.spec.scheduler_name)
         if framework is None or self._cycle.is_superfluous(info.pod):
             # It goes back to no queue, so its flight ends here: the queue keeps events for as long as a pod
@@ -171,8 +184,19 @@ class Attempts:
         attempt.state.record_plugin_metrics = (
             sampling := self._parts.plugin_sampling
         ) is not None and sampling()
-        attempt.state.scheduling_cycle = number
+        attempt.state.scheduling_cycle = self._number
         return attempt
+
+    def make(self, attempt: Attempt, algorithm: Algorithm) -> None:
+        """Find the pod a node, and begin its binding cycle."""
+        # A pod that rests is tried again though nothing has changed since its last attempt, since others don't rest.
+        rested = self.remember is not None and self._queue.rests(attempt.pod.uid)
+        undo = self.remember() if self.remember is not None and rested else None
+        self.bind_if(attempt, partial(self._cycle.run, attempt, algorithm))
+        if undo is not None and self._queue.rests(attempt.pod.uid):
+            # Otherwise decisions would depend on how often it was tried in vain.
+            undo()
+        self._parts.evictions.carry_out()
 
     def bind_if(self, attempt: Attempt, take_place: Callable[[], Status]) -> None:
         """Begin the binding cycle of a pod if `take_place` succeeds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeVar
 
@@ -215,3 +215,21 @@ def _told(plugin: AnyPlugin, name: str, method: Callable[[], AnswerT]) -> Answer
         return method()
     except HOOK_FAILURES as error:
         raise PluginError(plugin.name, f"{name} failed: {type(error).__name__}: {error}") from error
+
+
+def frameworks_of(
+    registry: Registry, profiles: Iterable[Profile], parts: Parts, evaluation: Evaluation
+) -> dict[str, Framework]:
+    """Return the frameworks of these profiles, by scheduler name.
+
+    Raises:
+        ProfileError: two have the same scheduler name, and whatever `Framework` raises.
+    """
+    frameworks: dict[str, Framework] = {}
+    for profile in profiles:
+        if profile.scheduler_name in frameworks:
+            raise ProfileError(
+                f"profiles: two have the scheduler name {profile.scheduler_name!r}; give each its own"
+            )
+        frameworks[profile.scheduler_name] = Framework(registry, profile, parts, evaluation=evaluation)
+    return frameworks
