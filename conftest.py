@@ -27,7 +27,7 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer
 
-from kschedfw.testing.forked import Ended, run_forked
+from kschedfw.testing.forked import EndedProcess, run_forked
 from kschedfw.testing.waiting import PATIENCE
 
 REPOSITORY = Path(__file__).parent
@@ -57,7 +57,7 @@ def directories(document: Document) -> Iterator[Region]:
         yield Region(found.start, found.end, found.lexemes["arguments"], change_directory)
 
 
-def _run(command: str, cwd: Path) -> Ended:
+def _run(command: str, cwd: Path) -> EndedProcess:
     """Run a command line, in a shell only if it has something that only a shell understands."""
     env = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
@@ -79,7 +79,7 @@ def _run(command: str, cwd: Path) -> Ended:
         encoding="utf-8",
         timeout=PATIENCE,
     )
-    return Ended(done.returncode, done.stdout)
+    return EndedProcess(done.returncode, done.stdout)
 
 
 def run_console(example: Example) -> str | None:

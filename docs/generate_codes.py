@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from kschedfw_advisor import codes
-from kschedfw_lab.compare.comparison import Change
+from kschedfw_lab.compare.comparison import FateChange
 from kschedfw_lab.compare.why import Ground
 
-from kschedfw.explain import CAUSES, FINDINGS, GROUP_CAUSES, SCHEMA_VERSION, Code
+from kschedfw.explain import CAUSES, FINDINGS, GROUP_CAUSES, SCHEMA_VERSION, ReasonCode
 from kschedfw.simulator import Outcome
 
 PAGE: Final = Path(__file__).parent / "codes.md"
@@ -82,18 +82,18 @@ $ kschedfw pending cluster.yaml --json | jq '.groups[].kinds[] | {{workload, out
 """
 
 
-def tables() -> Mapping[str, Mapping[str, Code]]:
+def tables() -> Mapping[str, Mapping[str, ReasonCode]]:
     """Return the codes by the heading of their table."""
     return {
         "Outcomes of pending": codes.outcomes(),
         "Outcomes of fit": codes.fit_outcomes(),
         "Outcomes of scale-up": codes.scale_up_outcomes(),
         "Outcomes of drain": codes.drain_outcomes(),
-        "Outcomes of pods in a simulation": {each.value: Code(each.meaning) for each in Outcome},
+        "Outcomes of pods in a simulation": {each.value: ReasonCode(each.meaning) for each in Outcome},
         # What both commands tell has one meaning.
-        "Moves": {**{each.code: Code(each.meaning) for each in Change}, **codes.moves()},
+        "Moves": {**{each.code: ReasonCode(each.meaning) for each in FateChange}, **codes.moves()},
         "Deviations": codes.deviations(),
-        "Grounds of compare": {each.value: Code(each.meaning) for each in Ground},
+        "Grounds of compare": {each.value: ReasonCode(each.meaning) for each in Ground},
         "Causes": CAUSES,
         "Causes of groups": GROUP_CAUSES,
         "Findings": {**FINDINGS, **codes.findings()},
@@ -139,7 +139,7 @@ def _name(title: str) -> str:
     return title.lower().replace(" ", "-")
 
 
-def _coded(code: str, each: Code) -> dict[str, object]:
+def _coded(code: str, each: ReasonCode) -> dict[str, object]:
     return {
         "type": "object",
         "description": each.meaning,

@@ -44,7 +44,6 @@ from .devices import IMPLICIT_RESOURCE_PREFIX as IMPLICIT_RESOURCE_PREFIX
 from .devices import CapacityPolicy as CapacityPolicy
 from .devices import CapacityRange as CapacityRange
 from .devices import CELSelector as CELSelector
-from .devices import Counter as Counter
 from .devices import CounterSet as CounterSet
 from .devices import Device as Device
 from .devices import DeviceAttribute as DeviceAttribute
@@ -52,6 +51,7 @@ from .devices import DeviceCapacity as DeviceCapacity
 from .devices import DeviceClass as DeviceClass
 from .devices import DeviceClassConfiguration as DeviceClassConfiguration
 from .devices import DeviceClassSpec as DeviceClassSpec
+from .devices import DeviceCounter as DeviceCounter
 from .devices import DeviceCounterConsumption as DeviceCounterConsumption
 from .devices import DeviceSelector as DeviceSelector
 from .devices import DeviceTaint as DeviceTaint

@@ -120,7 +120,7 @@ class DeviceCapacity:
 
 
 @frozen
-class Counter:
+class DeviceCounter:
     """An amount that devices of a pool share, or that one of them takes of it."""
 
     value: Quantity
@@ -131,7 +131,7 @@ class CounterSet:
     """Counters that the devices of a pool share, such as the memory of a card that is cut into partitions."""
 
     name: str = ""
-    counters: FrozenDict[str, Counter] = EMPTY
+    counters: FrozenDict[str, DeviceCounter] = EMPTY
 
 
 @frozen
@@ -139,7 +139,7 @@ class DeviceCounterConsumption:
     """The counters that a device takes from a counter set while it is allocated."""
 
     counter_set: str = ""
-    counters: FrozenDict[str, Counter] = EMPTY
+    counters: FrozenDict[str, DeviceCounter] = EMPTY
 
 
 class DeviceTaintEffect(StrEnum):

@@ -24,7 +24,7 @@ from .references import ClaimProblem as ClaimProblem
 from .references import MissingObject as MissingObject
 from .references import claim_problems as claim_problems
 from .references import missing_objects as missing_objects
-from .revertible import Change as Change
+from .revertible import RevertibleChange as RevertibleChange
 from .revertible import RevertibleCluster as RevertibleCluster
 from .volume_controller import VolumeController as VolumeController
 from .watch import Journal as Journal

@@ -17,7 +17,7 @@ Identity: TypeAlias = tuple[type[Named], str, str]
 
 
 @frozen
-class Change:
+class RevertibleChange:
     """A write, and the object's number in the order of its kind, if it has one."""
 
     event: WatchEvent
@@ -34,7 +34,7 @@ class RevertibleCluster(InMemoryCluster):
     """
 
     def __init__(self, objects: Iterable[Named] = ()) -> None:
-        self._log: list[Change] = []
+        self._log: list[RevertibleChange] = []
         self._places: dict[type[Named], dict[str, int]] = {}
         """The objects' places in the list, as ascending numbers, by kind and key; of kinds with deleted objects."""
         self._next_place = 0
@@ -62,7 +62,7 @@ class RevertibleCluster(InMemoryCluster):
         with self.lock:
             self._log.clear()
 
-    def changes_since(self, position: int) -> Sequence[Change]:
+    def changes_since(self, position: int) -> Sequence[RevertibleChange]:
         """Return the writes since the log had this length."""
         return tuple(self._log[position:])
 
@@ -74,7 +74,7 @@ class RevertibleCluster(InMemoryCluster):
             self._undo(changes)
         self._deliver()
 
-    def undo(self, changes: Sequence[Change]) -> None:
+    def undo(self, changes: Sequence[RevertibleChange]) -> None:
         """Undo consecutive writes, as a write of its own, which can be undone in turn.
 
         Raises:
@@ -88,18 +88,18 @@ class RevertibleCluster(InMemoryCluster):
             self._log += inverses
         self._deliver()
 
-    def _inverse(self, change: Change) -> Change:
+    def _inverse(self, change: RevertibleChange) -> RevertibleChange:
         """Return the write that undoes a change."""
         event, kind = change.event, type(change.event.object)
         if event.type is EventType.DELETED:
-            return Change(WatchEvent(EventType.ADDED, event.object), change.place)
+            return RevertibleChange(WatchEvent(EventType.ADDED, event.object), change.place)
         if event.old is not None:
-            return Change(WatchEvent(EventType.MODIFIED, event.old, event.object))
+            return RevertibleChange(WatchEvent(EventType.MODIFIED, event.old, event.object))
         self._number(kind)
         place = self._places[kind].get(event.object.key, change.place or 0)
-        return Change(WatchEvent(EventType.DELETED, event.object), place)
+        return RevertibleChange(WatchEvent(EventType.DELETED, event.object), place)
 
-    def _check_undo(self, changes: Sequence[Change]) -> None:
+    def _check_undo(self, changes: Sequence[RevertibleChange]) -> None:
         latest: dict[tuple[type[Named], str], Named | None] = {}
         for change in changes:
             event = change.event
@@ -110,7 +110,7 @@ class RevertibleCluster(InMemoryCluster):
             if self._objects.get(kind, {}).get(key) is not obj:
                 raise ConflictError(f"{kind.__name__} {key} has been changed since")
 
-    def _undo(self, changes: Sequence[Change]) -> None:
+    def _undo(self, changes: Sequence[RevertibleChange]) -> None:
         before: dict[Identity, Named | None] = {}
         after: dict[Identity, Named | None] = {}
         for change in reversed(changes):
@@ -166,7 +166,7 @@ class RevertibleCluster(InMemoryCluster):
         elif places is not None and event.type is EventType.ADDED:
             place = places[event.object.key] = self._next_place
             self._next_place += 1
-        self._log.append(Change(event, place))
+        self._log.append(RevertibleChange(event, place))
         super()._publish(event)
 
     def _number(self, kind: type[Named]) -> None:

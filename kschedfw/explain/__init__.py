@@ -5,7 +5,7 @@ With an `ExplainingScheduler` as its algorithm, a scheduler makes an `Explanatio
 
 from kschedfw.explain.as_json import SCHEMA_VERSION
 from kschedfw.explain.causes import Cause, cause_of_group, causes_of, decided_on
-from kschedfw.explain.codes import CAUSES, FINDINGS, GROUP_CAUSES, Code
+from kschedfw.explain.codes import CAUSES, FINDINGS, GROUP_CAUSES, ReasonCode
 from kschedfw.explain.decision_record import gated
 from kschedfw.explain.explanation import (
     Explanation,
@@ -37,7 +37,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "Beyond",
     "Cause",
-    "Code",
+    "ReasonCode",
     "Evidence",
     "EvidenceValue",
     "Explaining",

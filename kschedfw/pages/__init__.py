@@ -8,13 +8,13 @@ kschedfw-advisor serves pages to work with. All of them show columns over nodes 
 from kschedfw.pages.cluster_map import ClusterMap, cluster_map
 from kschedfw.pages.decision_matrix import decision_matrix
 from kschedfw.pages.group_matrix import group_matrix
-from kschedfw.pages.replay import Replay, replay
+from kschedfw.pages.replay import ReplayView, replay
 from kschedfw.pages.static_page import STYLES, asset, environment
 
 __all__ = [
     "STYLES",
     "ClusterMap",
-    "Replay",
+    "ReplayView",
     "asset",
     "cluster_map",
     "decision_matrix",

@@ -26,7 +26,7 @@ class Moves(msgspec.Struct, frozen=True):
     nodes: Column
 
 
-class PodOutcome(msgspec.Struct, frozen=True):
+class PodView(msgspec.Struct, frozen=True):
     """The outcome for a pod, and kube-scheduler's message if it wasn't placed."""
 
     pod: int
@@ -43,26 +43,28 @@ class Run(msgspec.Struct, frozen=True):
     times: list[float]
     queues: dict[str, Column]
     moves: Moves
-    outcomes: list[PodOutcome]
+    outcomes: list[PodView]
     figures: list[tuple[str, str]]
     notes: list[str]
 
 
-class Replay(msgspec.Struct, frozen=True):
+class ReplayView(msgspec.Struct, frozen=True):
     """Simulations of the same cluster, and the map of all pods that ever existed, at the start of the first one."""
 
     map: ClusterMap
     runs: list[Run]
 
 
-def replay(nodes: Sequence[Node], runs: Sequence[tuple[str, Timeline, Report]]) -> Replay:
+def replay(nodes: Sequence[Node], runs: Sequence[tuple[str, Timeline, Report]]) -> ReplayView:
     """Return the data to show these simulations, each with its label."""
     pods = {key: pod for _, timeline, _ in runs for key, pod in timeline.pods.items()}
     first = runs[0][1].start
     overall = cluster_map(nodes, list(pods.values()), {key: first.get(key) for key in pods})
     rows = {name: row for row, name in enumerate(overall.nodes.names)}
     places = {key: place for place, key in enumerate(pods)}
-    return Replay(overall, [_run(label, timeline, report, rows, places) for label, timeline, report in runs])
+    return ReplayView(
+        overall, [_run(label, timeline, report, rows, places) for label, timeline, report in runs]
+    )
 
 
 def _run(
@@ -86,7 +88,7 @@ def _run(
             column(row_of(place, rows) for _, _, place in timeline.moves),
         ),
         outcomes=[
-            PodOutcome(places[each.pod], each.outcome.value, each.message, each.attempts)
+            PodView(places[each.pod], each.outcome.value, each.message, each.attempts)
             for each in report.decisions
             if each.pod in places
         ],

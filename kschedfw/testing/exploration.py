@@ -11,7 +11,7 @@ import attrs
 Action = TypeVar("Action")
 
 
-class World(Protocol[Action]):
+class ExploredWorld(Protocol[Action]):
     """A system to explore. A world is made anew for each path, and does the same whenever it is told the same."""
 
     def actions(self) -> Iterable[Action]:
@@ -43,7 +43,7 @@ class Exploration:
     """States in which everything was reached."""
 
 
-def explore(make: Callable[[], World[Action]], *, most_states: int = 200_000) -> Exploration:
+def explore(make: Callable[[], ExploredWorld[Action]], *, most_states: int = 200_000) -> Exploration:
     """Visit every reachable state once.
 
     Raises:
@@ -83,7 +83,7 @@ def explore(make: Callable[[], World[Action]], *, most_states: int = 200_000) ->
     return Exploration(len(paths), steps, len(done))
 
 
-def _replayed(make: Callable[[], World[Action]], path: Iterable[Action]) -> World[Action]:
+def _replayed(make: Callable[[], ExploredWorld[Action]], path: Iterable[Action]) -> ExploredWorld[Action]:
     world = make()
     for action in path:
         world.do(action)

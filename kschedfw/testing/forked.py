@@ -29,7 +29,7 @@ from typing import IO, Any, Final, NamedTuple
 
 import attrs
 
-__all__ = ["Ended", "ForkedProcess", "run_forked", "running_forked"]
+__all__ = ["EndedProcess", "ForkedProcess", "run_forked", "running_forked"]
 
 _HEADER: Final = 8
 """Bytes that say how long a request is. The streams of the new process come with them."""
@@ -39,7 +39,7 @@ _OF_PYTHON: Final = "PYTHON"
 """Begins the names of the variables that an interpreter reads only when it starts."""
 
 
-class Ended(NamedTuple):
+class EndedProcess(NamedTuple):
     """The exit code of a process, and what it wrote to standard output and standard error."""
 
     code: int
@@ -138,13 +138,13 @@ def running_forked(
             process.wait()
 
 
-def run_forked(*arguments: object, cwd: Path, env: Mapping[str, str]) -> Ended:
+def run_forked(*arguments: object, cwd: Path, env: Mapping[str, str]) -> EndedProcess:
     """Run Python with these arguments, as in `running_forked`, in a directory and an environment, until it ends."""
     with tempfile.TemporaryFile() as output:
         with running_forked(*arguments, stdout=output, stderr=output, cwd=cwd, env=env) as process:
             code = process.wait()
         output.seek(0)
-        return Ended(code, output.read().decode())
+        return EndedProcess(code, output.read().decode())
 
 
 class _ForkServer:

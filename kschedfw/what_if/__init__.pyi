@@ -3,8 +3,8 @@ from .checks import WhatIfError as WhatIfError
 from .engine import Progress as Progress
 from .results import Evictions as Evictions
 from .results import Feasibility as Feasibility
-from .results import Outcome as Outcome
 from .results import Placed as Placed
+from .results import PodResult as PodResult
 from .results import Refused as Refused
 from .results import Replicas as Replicas
 from .results import Schedule as Schedule

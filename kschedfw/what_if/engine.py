@@ -29,8 +29,8 @@ from kschedfw.scheduler.placement import Placement
 from kschedfw.scheduler.queue.heap import in_order
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.what_if.checks import ConcurrentUseError, WhatIfError
-from kschedfw.what_if.history import Ended, History
-from kschedfw.what_if.results import Feasibility, Outcome, Placed, Refused, Waiting
+from kschedfw.what_if.history import History, LostPlace
+from kschedfw.what_if.results import Feasibility, Placed, PodResult, Refused, Waiting
 
 _log = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ class Engine:
 
     def place_all(
         self, pods: Sequence[Pod], *, preempt: bool, progress: Progress | None = None
-    ) -> Sequence[Outcome]:
+    ) -> Sequence[PodResult]:
         """Give each of the cluster's pods a place, in their order. Return the final outcome for each.
 
         Members of a PodGroup are placed together, in the turn of the first.
@@ -188,7 +188,7 @@ class Engine:
             ]
         )
 
-    def as_of_now(self, outcomes: Iterable[Outcome]) -> Sequence[Outcome]:
+    def as_of_now(self, outcomes: Iterable[PodResult]) -> Sequence[PodResult]:
         """Return the present state of the outcomes: some pods may wait for others, or not any more."""
         return [self._as_of_now(each) for each in outcomes]
 
@@ -207,7 +207,7 @@ class Engine:
         pod, plugins = placement.attempt.pod, held.pending_plugins
         return Waiting(pod, placement.node_name, plugins, ", ".join(held.reasons), tuple(victims))
 
-    def _as_of_now(self, outcome: Outcome) -> Outcome:
+    def _as_of_now(self, outcome: PodResult) -> PodResult:
         if isinstance(outcome, Refused):
             return outcome
         placement = self.history.held.get(outcome.pod.uid)
@@ -348,7 +348,7 @@ def _needs_claims(pod: Pod) -> bool:
     )
 
 
-def _refused_after_all(ended: Ended) -> Refused:
+def _refused_after_all(ended: LostPlace) -> Refused:
     """Return the outcome of a pod that had a place, in the words that its binding cycle would have written."""
     attempt, status = ended.placement.attempt, ended.status
     error = as_fit_error(attempt, ended.placement.node_name, status).error

@@ -31,7 +31,7 @@ class Mark:
 
 
 @frozen(eq=False)
-class Ended:
+class LostPlace:
     """A place that was lost because its wait for permission ended with this status."""
 
     placement: Placement
@@ -101,20 +101,20 @@ class History:
             self._note_given_up(placement)
         return lost
 
-    def give_up_refused(self) -> Sequence[Ended]:
+    def give_up_refused(self) -> Sequence[LostPlace]:
         """Give up the places whose wait for permission was ended by a refusal or a preemption. Return them.
 
         In a running scheduler the binding cycle does this at once. A plugin may refuse others for it, such as
         the rest of a gang.
         """
-        lost: list[Ended] = []
+        lost: list[LostPlace] = []
         while self._ended:
             placement, waiting = self._ended.pop(0)
             status = waiting.poll()
             # A place that was given up since has been recorded then.
             if status is None or status.is_success or self.held.get(placement.pod.uid) is not placement:
                 continue
-            lost.append(Ended(placement, status))
+            lost.append(LostPlace(placement, status))
             self._give_up(placement)
         return lost
 

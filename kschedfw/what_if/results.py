@@ -88,7 +88,7 @@ class Refused:
         return tuple(sorted(diagnosis.reasons(len(diagnosis.node_to_status)))) or (self.message,)
 
 
-Outcome: TypeAlias = Placed | Waiting | Refused
+PodResult: TypeAlias = Placed | Waiting | Refused
 """The outcome for one pod."""
 
 
@@ -104,7 +104,7 @@ class Schedule:
     waiting: tuple[Waiting, ...] = ()
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome]) -> Schedule:
+    def of(cls, outcomes: Sequence[PodResult]) -> Schedule:
         return cls(
             tuple(each for each in outcomes if isinstance(each, Placed)),
             tuple(each for each in outcomes if isinstance(each, Refused)),
@@ -112,7 +112,7 @@ class Schedule:
         )
 
     @classmethod
-    def none_of(cls, outcomes: Sequence[Outcome]) -> Schedule:
+    def none_of(cls, outcomes: Sequence[PodResult]) -> Schedule:
         """Return the outcome where all or none were to be placed, and not all can be."""
         others = [each for each in outcomes if not isinstance(each, Placed)]
         first = next((each for each in others if isinstance(each, Refused)), others[0])

@@ -14,7 +14,7 @@ from kschedfw.api.records import frozen
 from kschedfw.explain import Explanation, UnknownNodeError
 from kschedfw.what_if.checks import WhatIfError, expect, expect_all, found_text
 from kschedfw.what_if.objects import some_names
-from kschedfw.what_if.results import Outcome, Refused, Schedule, Waiting
+from kschedfw.what_if.results import PodResult, Refused, Schedule, Waiting
 
 if TYPE_CHECKING:
     # Imported here: the module offers this check, and so imports this one.
@@ -124,7 +124,7 @@ def check_plan(trial: Transaction, plan: ScalingPlan) -> PlanCheck:
         wanted = [*drained.evicted, *evicted.evicted, *pending]
         with attempt.transaction() as scheduling:
             schedule = scheduling.schedule(wanted, preempt=True)
-        outcomes: tuple[Outcome, ...] = (*schedule.placed, *schedule.waiting, *schedule.refused)
+        outcomes: tuple[PodResult, ...] = (*schedule.placed, *schedule.waiting, *schedule.refused)
         found = [
             each
             for outcome in outcomes
@@ -158,7 +158,7 @@ def _check_names(trial: Transaction, plan: ScalingPlan, pods: Mapping[str, Pod])
             raise WhatIfError(f"plan: {what} that aren't there: {some_names(missing)}{hint}")
 
 
-def _deviation(trial: Transaction, wanted: list[Pod], outcome: Outcome, planned: str) -> Deviation | None:
+def _deviation(trial: Transaction, wanted: list[Pod], outcome: PodResult, planned: str) -> Deviation | None:
     """Return the difference between an outcome and the planned node, the empty text for any; None if there is none."""
     pod, node = outcome.pod, outcome.node_name
     if isinstance(outcome, Refused):

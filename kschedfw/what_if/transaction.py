@@ -15,7 +15,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
 from kschedfw.api.records import define, frozen
-from kschedfw.cluster import Change, ClusterError
+from kschedfw.cluster import ClusterError, RevertibleChange
 from kschedfw.cluster.freeing import belongs_to_its_node
 from kschedfw.explain import Explanation, GroupStep
 from kschedfw.scheduler.placement import Placement
@@ -24,7 +24,7 @@ from kschedfw.what_if.engine import Engine, Progress
 from kschedfw.what_if.eviction import charge_budget, cordoned, template_node, template_pod, uncordoned
 from kschedfw.what_if.history import Mark
 from kschedfw.what_if.objects import TransactionObjects, some_names
-from kschedfw.what_if.results import Evictions, Feasibility, Outcome, Refused, Replicas, Schedule, Waiting
+from kschedfw.what_if.results import Evictions, Feasibility, PodResult, Refused, Replicas, Schedule, Waiting
 from kschedfw.what_if.scaling_plan import PlanCheck, ScalingPlan, check_plan
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class _Preempted:
     """The state that `restore` needs: the pod's place in the transaction, and the changes by its deletion."""
 
     placement: Placement | None
-    changes: Sequence[Change]
+    changes: Sequence[RevertibleChange]
 
 
 @define
@@ -362,7 +362,7 @@ class Transaction:
         if at_most is not None:
             expect_count(at_most, "at_most", "pods")
         names = self._objects.free_names(Pod, pod)
-        outcomes: list[Outcome] = []
+        outcomes: list[PodResult] = []
         refusal: Refused | None = None
         with self._change():
             while refusal is None and (at_most is None or len(outcomes) < at_most):

@@ -39,7 +39,7 @@ from kschedfw.api.storage import (
     VolumeBindingMode,
 )
 from kschedfw.api.workloads import Namespace, PriorityClass
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 POD: dict[str, Any] = {
     "apiVersion": "v1",
@@ -443,7 +443,7 @@ class TestObjectsTogether:
         assert names(manifests) == ["ns", "n", "s", "p", "web"]
 
     @given(clusters())
-    def test_clusters_survive_being_written(self, cluster: Cluster) -> None:
+    def test_clusters_survive_being_written(self, cluster: DrawnCluster) -> None:
         given = [to_manifest(obj) for obj in (*cluster.nodes, *cluster.bound, *cluster.pending)]
         manifests = parse_manifests(json.dumps({"apiVersion": "v1", "kind": "List", "items": given}))
         assert manifests.nodes == cluster.nodes

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedfw.testing.forked import Ended, run_forked
+from kschedfw.testing.forked import EndedProcess, run_forked
 from tests.api.any_objects import everything_of_a_dump, object_of
 
 _COMMANDS = {
@@ -27,7 +27,7 @@ _SERVERS = {"explore", "mcp", "serve-extender"}
 """Commands that read files by the same function, and serve until they are ended."""
 
 
-def kschedfw(directory: Path, *arguments: str) -> Ended:
+def kschedfw(directory: Path, *arguments: str) -> EndedProcess:
     return run_forked("-m", "kschedfw", *arguments, cwd=directory, env=os.environ)
 
 

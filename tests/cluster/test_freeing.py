@@ -13,7 +13,7 @@ from kschedfw.api.meta import OwnerReference
 from kschedfw.api.pod import Pod, PodPhase
 from kschedfw.cluster import InMemoryCluster, free_pods
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -68,7 +68,7 @@ def test_nothing_of_the_former_place_is_left() -> None:
 @pytest.mark.slow
 @settings(max_examples=examples(15))
 @given(clusters(most_nodes=4, most_bound=6, most_pending=3), st.sets(st.integers(0, 5)))
-def test_only_what_is_wanted_and_the_order_of_pods_stays(cluster: Cluster, chosen: set[int]) -> None:
+def test_only_what_is_wanted_and_the_order_of_pods_stays(cluster: DrawnCluster, chosen: set[int]) -> None:
     filled = InMemoryCluster([*cluster.nodes, *cluster.bound, *cluster.pending])
     before = filled.list(Pod)
     names = {pod.key for index, pod in enumerate(cluster.bound) if index in chosen}

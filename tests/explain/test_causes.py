@@ -13,7 +13,7 @@ from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
 from kschedfw.testing import decide
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 from tests.explain.test_faithful import in_memory
 
 
@@ -118,7 +118,7 @@ def test_the_code_of_a_plugin_is_its_name_in_kebab_case(name: str, code: str) ->
 @pytest.mark.slow
 @given(clusters(most_nodes=6, most_bound=8, most_pending=4))
 @settings(max_examples=examples(20))
-def test_equal_codes_and_parameters_have_equal_texts(cluster: Cluster) -> None:
+def test_equal_codes_and_parameters_have_equal_texts(cluster: DrawnCluster) -> None:
     """So a program that reads the codes can say all that the text says."""
     texts: dict[object, Evidence] = {}
     for pod in cluster.pending:

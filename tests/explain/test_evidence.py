@@ -23,7 +23,7 @@ from kschedfw.plugins.volume_binding import VolumeBinding
 from kschedfw.testing import decide
 from kschedfw.testing.decisions import as_text
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
 
 pytestmark = pytest.mark.slow
@@ -368,7 +368,7 @@ ABLE = {
 @settings(max_examples=examples(25))
 @given(clusters(most_nodes=6, most_bound=8, most_pending=4))
 def test_each_refusal_of_the_plugins_that_can_say_has_evidence_with_one_gap_per_shortage(
-    cluster: Cluster,
+    cluster: DrawnCluster,
 ) -> None:
     _, found = simulated(in_memory(cluster), explained=True, beyond=True)
     for explanation in found:
@@ -385,7 +385,7 @@ def test_each_refusal_of_the_plugins_that_can_say_has_evidence_with_one_gap_per_
 @settings(max_examples=examples(25))
 @given(clusters(most_nodes=12, most_bound=8, most_pending=4))
 def test_filters_that_are_asked_about_all_nodes_at_once_say_what_they_say_about_each(
-    cluster: Cluster,
+    cluster: DrawnCluster,
 ) -> None:
     objects = in_memory(cluster)
     for pod in cluster.pending:

@@ -28,7 +28,7 @@ from kschedfw.scheduler import Scheduler
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.simulator import Decision, Simulation
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 from tests.conformance.decide import profile_of
 from tests.conformance.modes import pod_scenarios
 from tests.conformance.scenario import LISTS, Scenario
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 SCENARIOS = Path(__file__).parents[1] / "conformance" / "data"
 
 
-def in_memory(cluster: Cluster) -> InMemoryCluster:
+def in_memory(cluster: DrawnCluster) -> InMemoryCluster:
     return InMemoryCluster([*cluster.nodes, *cluster.bound, *cluster.pending])
 
 
@@ -68,7 +68,7 @@ class TestNothingChanges:
     @settings(max_examples=examples(10))  # each is a simulation or two
     @given(clusters(most_nodes=6, most_pending=5), st.integers(0, 3), st.booleans())
     def test_the_decisions_are_the_same_with_and_without(
-        self, cluster: Cluster, seed: int, beyond: bool
+        self, cluster: DrawnCluster, seed: int, beyond: bool
     ) -> None:
         without, _ = simulated(in_memory(cluster), seed, explained=False)
         explained, _ = simulated(in_memory(cluster), seed, explained=True, beyond=beyond)
@@ -110,7 +110,7 @@ def placements(*, asking: bool) -> list[str]:
 class TestWhatItSays:
     @settings(max_examples=examples(10))  # each is a simulation or two
     @given(clusters(most_nodes=6, most_pending=5))
-    def test_of_every_pod_it_has_the_outcome_of_the_simulation(self, cluster: Cluster) -> None:
+    def test_of_every_pod_it_has_the_outcome_of_the_simulation(self, cluster: DrawnCluster) -> None:
         decisions, found = simulated(in_memory(cluster), explained=True)
         last = {each.pod: each for each in found}
         for decision in decisions:
@@ -122,7 +122,9 @@ class TestWhatItSays:
 
     @settings(max_examples=examples(10))  # each is a simulation or two
     @given(clusters(most_nodes=6, most_pending=5))
-    def test_weighted_scores_sum_up_to_the_total_that_the_scheduler_compared(self, cluster: Cluster) -> None:
+    def test_weighted_scores_sum_up_to_the_total_that_the_scheduler_compared(
+        self, cluster: DrawnCluster
+    ) -> None:
         _, found = simulated(in_memory(cluster), explained=True)
         for explanation in found:
             if explanation.score is not None:
@@ -133,7 +135,9 @@ class TestWhatItSays:
 
     @settings(max_examples=examples(10))  # each is a simulation or two
     @given(clusters(most_nodes=6, most_pending=5))
-    def test_every_node_has_one_verdict_and_the_chosen_one_is_among_the_tied(self, cluster: Cluster) -> None:
+    def test_every_node_has_one_verdict_and_the_chosen_one_is_among_the_tied(
+        self, cluster: DrawnCluster
+    ) -> None:
         _, found = simulated(in_memory(cluster), explained=True)
         for explanation in found:
             verdicts = [row.verdict for row in explanation.rows()]
@@ -144,7 +148,7 @@ class TestWhatItSays:
 
     @settings(max_examples=examples(10))  # each is a simulation or two
     @given(clusters(most_nodes=6, most_pending=3))
-    def test_what_goes_beyond_the_decision_agrees_with_what_it_came_to(self, cluster: Cluster) -> None:
+    def test_what_goes_beyond_the_decision_agrees_with_what_it_came_to(self, cluster: DrawnCluster) -> None:
         _, found = simulated(in_memory(cluster), explained=True, beyond=True)
         for explanation in found:
             if explanation.beyond is None:

@@ -20,7 +20,7 @@ from kschedfw.explain.as_json import as_json
 from kschedfw.explain.file import packed, unpacked
 from kschedfw.testing.decisions import as_text
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 from tests.explain.test_faithful import in_memory, simulated
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -51,7 +51,7 @@ def test_what_is_no_column_of_that_length_is_refused(column: object) -> None:
 @settings(max_examples=examples(10))
 @given(cluster=clusters(most_nodes=6, most_pending=4), beyond=st.booleans())
 def test_explanations_come_back_as_they_were(
-    cluster: Cluster, beyond: bool, tmp_path_factory: pytest.TempPathFactory
+    cluster: DrawnCluster, beyond: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     _, found = simulated(in_memory(cluster), explained=True, beyond=beyond)
     path = tmp_path_factory.mktemp("explanations") / "file.jsonl"

@@ -12,7 +12,7 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.pages.cluster_map import ABSENT, cluster_map
 from kschedfw.pages.columns import NONE, Coded, Column, column
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 from tests.pages.clusters import HOSTILE, nodes, pods
 
 
@@ -35,7 +35,7 @@ def test_a_coded_column_has_all_its_texts(texts: list[str | None]) -> None:
 
 @settings(max_examples=examples(30))
 @given(clusters(most_nodes=4, most_bound=6, most_pending=3))
-def test_the_map_adds_up_to_what_plugins_see(cluster: Cluster) -> None:
+def test_the_map_adds_up_to_what_plugins_see(cluster: DrawnCluster) -> None:
     every = [*cluster.bound, *cluster.pending]
     shown = cluster_map(cluster.nodes, every)
     rows = listed(shown.pods.nodes, len(every))

@@ -11,7 +11,7 @@ from kschedfw.explain.sections import headline, overview
 from kschedfw.pages.columns import NONE, Column
 from kschedfw.pages.decision_matrix import TOP, DecisionMatrix, decision_matrix
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 from tests.pages.clusters import cluster, pods
 
 
@@ -48,7 +48,7 @@ def agrees(matrix: DecisionMatrix, explanation: Explanation) -> None:
 
 @settings(max_examples=examples(30))
 @given(clusters(most_nodes=5, most_pending=1))
-def test_it_has_what_the_explanation_has_of_every_node(given: Cluster) -> None:
+def test_it_has_what_the_explanation_has_of_every_node(given: DrawnCluster) -> None:
     if not given.pending:
         return
     explanation = explain_pod(InMemoryCluster([*given.nodes, *given.bound]), given.pending[0])

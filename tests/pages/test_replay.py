@@ -10,11 +10,11 @@ import pytest
 from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.pages.cluster_map import ABSENT
-from kschedfw.pages.replay import Replay, replay
+from kschedfw.pages.replay import ReplayView, replay
 from kschedfw.simulator import Simulation, Timeline
 
 
-def simulated(*, pods: int, nodes: int = 1) -> tuple[InMemoryCluster, Timeline, Replay]:
+def simulated(*, pods: int, nodes: int = 1) -> tuple[InMemoryCluster, Timeline, ReplayView]:
     offered = [make_node(f"node-{number}").capacity(cpu=2, pods=10).build() for number in range(nodes)]
     asked = [make_pod(f"pod-{number}").requests(cpu="1").build() for number in range(pods)]
     cluster, timeline = InMemoryCluster([*offered, *asked]), Timeline()

@@ -19,7 +19,7 @@ from kschedfw.plugins.node_unschedulable import NodeUnschedulable
 from kschedfw.plugins.taint_toleration import TaintToleration
 from kschedfw.testing import FrameworkHarness
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters, nodes, pods
+from kschedfw.testing.strategies import DrawnCluster, clusters, nodes, pods
 from tests.plugins.batches import Asked, some_rows, take
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ def added_affinities() -> st.SearchStrategy[AddedAffinity | None]:
     return affinities.filter(lambda added: not any(NodeAffinityArgs(added).validate()))
 
 
-def asked(plugin: type[AnyPlugin], cluster: Cluster, added: AddedAffinity | None) -> Asked:
+def asked(plugin: type[AnyPlugin], cluster: DrawnCluster, added: AddedAffinity | None) -> Asked:
     args = {"NodeAffinity": NodeAffinityArgs(added)} if plugin is NodeAffinity else {}
     return Asked.of(FrameworkHarness(plugin, nodes=cluster.nodes, pods=cluster.bound, args=args))
 
@@ -66,7 +66,7 @@ def change(snapshot: Snapshot, data: st.DataObject) -> None:
 @settings(max_examples=examples(20))
 @given(clusters(most_nodes=6, most_pending=0), some_pods(), st.data())
 def test_both_forms_agree_and_answers_hold_while_the_cluster_changes(
-    plugin: type[AnyPlugin], cluster: Cluster, some: tuple[Pod, ...], data: st.DataObject
+    plugin: type[AnyPlugin], cluster: DrawnCluster, some: tuple[Pod, ...], data: st.DataObject
 ) -> None:
     added = data.draw(st.none() | added_affinities()) if plugin is NodeAffinity else None
     ask = asked(plugin, cluster, added)

@@ -14,7 +14,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.plugins._node_terms import RequiredNodeAffinity, term_mask
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters, nodes, pods
+from kschedfw.testing.strategies import DrawnCluster, clusters, nodes, pods
 from tests.plugins.batches import some_rows
 
 NODES = (
@@ -50,7 +50,7 @@ def test_a_term_matches_the_same_nodes_at_once_as_one_by_one(term: NodeSelectorT
 @settings(max_examples=examples(50))
 @given(clusters(most_nodes=6, most_bound=0), pods(), st.data())
 def test_required_affinity_allows_the_same_nodes_at_once_as_one_by_one(
-    cluster: Cluster, pod: Pod, data: st.DataObject
+    cluster: DrawnCluster, pod: Pod, data: st.DataObject
 ) -> None:
     snapshot = Snapshot.of(cluster.nodes)
     affinity = RequiredNodeAffinity.of(pod)

@@ -232,7 +232,7 @@ def test_so_they_do_with_the_systems_defaults(infos: list[NodeInfo], data: st.Da
 @pytest.mark.slow
 @settings(max_examples=examples(40))  # drawing all that pods can have takes long
 @given(strategies.clusters(), st.data())
-def test_so_they_do_on_clusters_of_all_kinds(cluster: strategies.Cluster, data: st.DataObject) -> None:
+def test_so_they_do_on_clusters_of_all_kinds(cluster: strategies.DrawnCluster, data: st.DataObject) -> None:
     run = Cycle.of(PodTopologySpread, PodTopologySpreadArgs(), cluster.nodes, cluster.bound)
     for pod in cluster.pending:
         rows = some_rows(data, cluster.nodes)

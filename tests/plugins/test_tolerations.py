@@ -11,7 +11,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters, nodes, pods
+from kschedfw.testing.strategies import DrawnCluster, clusters, nodes, pods
 from tests.plugins.batches import some_rows
 
 
@@ -19,7 +19,7 @@ from tests.plugins.batches import some_rows
 @settings(max_examples=examples(50))
 @given(clusters(most_nodes=6, most_bound=0), pods(), st.data())
 def test_the_same_nodes_have_untolerated_taints_at_once_as_one_by_one(
-    cluster: Cluster, pod: Pod, data: st.DataObject
+    cluster: DrawnCluster, pod: Pod, data: st.DataObject
 ) -> None:
     snapshot = Snapshot.of(cluster.nodes)
     assert len(snapshot.table.taints.codes) == len(snapshot)  # a column to be kept in step

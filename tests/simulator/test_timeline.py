@@ -10,7 +10,7 @@ from kschedfw.simulator import Arrivals, Simulation, Timeline
 from kschedfw.simulator.arrivals import DURATION
 from kschedfw.simulator.timeline import PENDING
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 
 def replayed(timeline: Timeline, step: int) -> dict[str, str]:
@@ -28,7 +28,7 @@ def replayed(timeline: Timeline, step: int) -> dict[str, str]:
 
 @settings(max_examples=examples(20))
 @given(clusters(most_nodes=4, most_bound=4, most_pending=5))
-def test_the_moves_lead_from_the_start_to_the_end(given: Cluster) -> None:
+def test_the_moves_lead_from_the_start_to_the_end(given: DrawnCluster) -> None:
     cluster = InMemoryCluster([*given.nodes, *given.bound, *given.pending])
     before = {pod.key: pod.node_name for pod in cluster.list(Pod)}
     timeline = Timeline()
@@ -42,7 +42,7 @@ def test_the_moves_lead_from_the_start_to_the_end(given: Cluster) -> None:
 
 @settings(max_examples=examples(20))
 @given(clusters(most_nodes=4, most_bound=4, most_pending=5))
-def test_timeline_changes_no_decision(given: Cluster) -> None:
+def test_timeline_changes_no_decision(given: DrawnCluster) -> None:
     objects = [*given.nodes, *given.bound, *given.pending]
     plain, watched = (
         Simulation(InMemoryCluster(objects)),

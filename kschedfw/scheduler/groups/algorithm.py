@@ -34,7 +34,7 @@ from kschedfw.scheduler.binding_cycle import as_fit_error
 from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
-from kschedfw.scheduler.groups.equal_members import EqualMembers, Verdicts
+from kschedfw.scheduler.groups.equal_members import EqualMembers, MemberVerdicts
 from kschedfw.scheduler.groups.trial import (
     UNSCHEDULABLE,
     AffinityLists,
@@ -117,7 +117,7 @@ class GroupAlgorithm:
                 len(placements),
                 refuse,
                 makes_room=makes_room,
-                verdicts=Verdicts(feasible, len(attempts), states.number_scheduled)
+                verdicts=MemberVerdicts(feasible, len(attempts), states.number_scheduled)
                 if self._asks_whether_feasible
                 else None,
             )

@@ -59,7 +59,7 @@ class Refuse(Protocol):
 
 
 @frozen(eq=False)
-class Verdicts:
+class MemberVerdicts:
     """The answers of plugins to whether a placement suffices, before the first member and after each (v1.37).
 
     `feasible` is None where no plugin is asked: one member with a place is enough then. For equal members plugins
@@ -114,7 +114,7 @@ class EqualMembers:
         refuse: Refuse,
         *,
         makes_room: bool,
-        verdicts: Verdicts | None,
+        verdicts: MemberVerdicts | None,
     ) -> None:
         """Make the trials; `pods` are the members of `attempts` as planned."""
         self._algorithm = algorithm
@@ -146,7 +146,7 @@ class EqualMembers:
         refuse: Refuse,
         *,
         makes_room: bool,
-        verdicts: Verdicts | None = None,
+        verdicts: MemberVerdicts | None = None,
     ) -> EqualMembers | None:
         """Return the trials on this number of placements; None if each member needs a search of its own."""
         trials = len(attempts) * placements

@@ -27,7 +27,7 @@ class UserTextChecks(Subject):
     def test_nothing_that_users_write_makes_a_hook_raise(self, new_stage: NewStage) -> None:
         objects = _objects(new_stage())
         keys: set[str] = set()
-        _ask_everything(self, [_with(each, lambda texts: Watched(texts, keys)) for each in objects])
+        _ask_everything(self, [_with(each, lambda texts: WatchedText(texts, keys)) for each in objects])
         if not keys:
             return
         texts = itertools.cycle(_ANNOTATIONS)
@@ -54,7 +54,7 @@ class UserTextChecks(Subject):
             )
 
 
-class Watched(FrozenDict[str, str]):
+class WatchedText(FrozenDict[str, str]):
     """A dict that records look-ups."""
 
     __slots__ = ("_looked_up",)

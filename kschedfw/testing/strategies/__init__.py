@@ -27,7 +27,7 @@ except ImportError as error:
         f"generated clusters need hypothesis; install it with: {how_to_install('kschedfw', 'testing')}"
     ) from error
 
-from kschedfw.testing.strategies.clusters import Cluster, clusters, node_manifests, nodes
+from kschedfw.testing.strategies.clusters import DrawnCluster, clusters, node_manifests, nodes
 from kschedfw.testing.strategies.damage import RUBBISH, damaged
 from kschedfw.testing.strategies.parts import (
     EFFECTS,
@@ -53,7 +53,7 @@ __all__ = [
     "NAMESPACES",
     "RUBBISH",
     "ZONES",
-    "Cluster",
+    "DrawnCluster",
     "Manifest",
     "clusters",
     "damaged",

@@ -70,7 +70,7 @@ def nodes(name: str | None = None) -> st.SearchStrategy[Node]:
 
 
 @attrs.frozen
-class Cluster:
+class DrawnCluster:
     """Nodes, bound pods and pending pods."""
 
     nodes: tuple[Node, ...]
@@ -85,7 +85,7 @@ class Cluster:
                 printer.text(f"{to_manifest(obj)!r},")
 
     @classmethod
-    def of(cls, *manifests: Manifest) -> Cluster:
+    def of(cls, *manifests: Manifest) -> DrawnCluster:
         """Return the cluster of these manifests, as a failing test prints it."""
         found = [
             node_from_manifest(each) if each["kind"] == "Node" else pod_from_manifest(each)
@@ -125,7 +125,9 @@ def _manifest(kind: str, spec: Manifest, status: Manifest, **metadata: str) -> M
 
 
 @st.composite
-def clusters(draw: st.DrawFn, most_nodes: int = 4, most_bound: int = 4, most_pending: int = 2) -> Cluster:
+def clusters(
+    draw: st.DrawFn, most_nodes: int = 4, most_bound: int = 4, most_pending: int = 2
+) -> DrawnCluster:
     """Draw a cluster with at least one node; names are unique, and bound pods are on nodes that exist.
 
     Bound pods needn't fit their nodes, as in real clusters after a change.
@@ -135,7 +137,7 @@ def clusters(draw: st.DrawFn, most_nodes: int = 4, most_bound: int = 4, most_pen
     hosts = draw(st.lists(_NODE, min_size=1, max_size=most_nodes))
     bound = draw(st.lists(st.tuples(st.integers(0, most_nodes - 1), _POD), max_size=most_bound))
     pending = draw(st.lists(_POD, max_size=most_pending))
-    return Cluster(
+    return DrawnCluster(
         nodes=tuple(_named_node(manifest, f"node-{index}") for index, manifest in enumerate(hosts)),
         bound=tuple(
             _named_pod(manifest, f"bound-{index}", f"node-{host % len(hosts)}")

@@ -142,7 +142,7 @@ _FEW: Final = st.integers(2, 4)
 
 
 @attrs.frozen
-class Condition:
+class DrawnCondition:
     """True where a number that is drawn from what is read has a certain rest; of several readings, the first counts
     unless it is true, as with `or`."""
 
@@ -158,7 +158,7 @@ class Condition:
 # Mostly a single reading: of a hook that reads much, one place more or less makes no difference.
 _ONE_READING: Final = st.tuples(readings)
 conditions = st.builds(
-    Condition,
+    DrawnCondition,
     _ONE_READING | _ONE_READING | st.lists(readings, min_size=1, max_size=3).map(tuple),
     _FEW,
     st.booleans(),
@@ -170,11 +170,11 @@ _RULE_ENDS: Final = st.sampled_from(_VERDICTS[:7] * 4 + _VERDICTS[7:])
 
 
 @attrs.frozen
-class Rule:
+class DrawnRule:
     """Nested conditions with an early end: the inner condition is only looked at if the outer one holds."""
 
-    outer: Condition
-    inner: Condition | None
+    outer: DrawnCondition
+    inner: DrawnCondition | None
     end: str
     said: Reading | None
     """The reading that goes into the text of a reason."""
@@ -211,7 +211,7 @@ class Rule:
 
 
 rules = st.builds(
-    Rule,
+    DrawnRule,
     conditions,
     st.none() | conditions,
     _RULE_ENDS,
@@ -224,8 +224,8 @@ rules = st.builds(
 class PureHooks:
     """The rules of a drawn plugin's filter and of its score; the first one that applies counts."""
 
-    filter_rules: tuple[Rule, ...]
-    score_rules: tuple[Rule, ...]
+    filter_rules: tuple[DrawnRule, ...]
+    score_rules: tuple[DrawnRule, ...]
     noted: tuple[Reading, ...]
     """Readings of the pod that pre_filter writes to the state."""
     skipping: Reading | None = None
@@ -282,7 +282,7 @@ class PureHooks:
 
 
 _ONE_RULE: Final = st.tuples(
-    st.builds(Rule, conditions, st.none(), _RULE_ENDS, st.none(), st.integers(0, 100))
+    st.builds(DrawnRule, conditions, st.none(), _RULE_ENDS, st.none(), st.integers(0, 100))
 )
 _NO_RULE: Final = st.just(())
 
@@ -298,8 +298,8 @@ pure_hooks = st.builds(
 
 # Plugins whose filter refuses some nodes by what these are, and hasn't got a score: for questions about refusals alone.
 _REFUSING: Final = st.builds(
-    Rule,
-    st.builds(Condition, st.tuples(_readings_of_node), _FEW, st.booleans()),
+    DrawnRule,
+    st.builds(DrawnCondition, st.tuples(_readings_of_node), _FEW, st.booleans()),
     st.none() | conditions,
     st.sampled_from(("refuse", "for good", "pending")),
     st.none() | readings,

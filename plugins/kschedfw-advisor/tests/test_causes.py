@@ -11,7 +11,7 @@ from small_clusters import node, what_if
 from kschedfw import Node, Pod, WhatIf, make_node, make_pod
 from kschedfw.api.builders import PodBuilder
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 LABELLED = make_node("n1").capacity(cpu=4, memory="8Gi", pods=10).labels(disk="ssd").build()
 TAINTED = make_node("n2").capacity(cpu=4, memory="8Gi", pods=10).taint("spot").build()
@@ -117,7 +117,7 @@ def test_where_another_pod_is_in_the_way_the_cause_is_why_it_is() -> None:
 
 @settings(max_examples=examples(20))
 @given(clusters(most_nodes=3, most_bound=3, most_pending=3))
-def test_each_kind_has_a_code_and_one_sentence(given: Cluster) -> None:
+def test_each_kind_has_a_code_and_one_sentence(given: DrawnCluster) -> None:
     pods: list[Node | Pod] = [*given.nodes, *given.bound]
     for cause in causes(what_if(pods, *given.pending)):
         assert cause.code

@@ -10,7 +10,7 @@ import pytest
 from kschedfw_advisor import codes
 from planted import answers
 
-from kschedfw.explain import CAUSES, FINDINGS, GROUP_CAUSES, SCHEMA_VERSION, Code, code_of_plugin
+from kschedfw.explain import CAUSES, FINDINGS, GROUP_CAUSES, SCHEMA_VERSION, ReasonCode, code_of_plugin
 from kschedfw.simulator import Outcome
 from kschedfw.testing import Command
 
@@ -19,7 +19,7 @@ OUTCOMES = (
     codes.fit_outcomes(),
     codes.scale_up_outcomes(),
     codes.drain_outcomes(),
-    {each.value: Code(each.meaning) for each in Outcome},
+    {each.value: ReasonCode(each.meaning) for each in Outcome},
 )
 TABLES = {
     "outcome": codes.outcomes(),
@@ -43,7 +43,7 @@ def coded(value: Any, key: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def check(key: str, found: dict[str, Any]) -> None:
-    table: dict[str, Code] = dict(TABLES[key])
+    table: dict[str, ReasonCode] = dict(TABLES[key])
     if key == "causes" and found["code"] == code_of_plugin(found["plugin"]) and found["code"] not in table:
         assert list(found["parameters"]) == ["reason"]
         return

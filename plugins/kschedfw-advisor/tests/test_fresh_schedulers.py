@@ -23,7 +23,7 @@ from kschedfw.api.objects import object_from_manifest, to_manifest
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.scheduler import FirstByNameSelector
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters, pods
+from kschedfw.testing.strategies import DrawnCluster, clusters, pods
 
 WITHOUT_PREEMPTION = Profile(
     [plugin for plugin in default_profile().multi_point if plugin.name != "DefaultPreemption"]
@@ -62,7 +62,7 @@ def workload(template: Pod, name: str, replicas: int) -> list[Pod]:
 @pytest.mark.slow
 @given(clusters(most_nodes=4, most_bound=6, most_pending=3), st.integers(1, 4))
 @settings(max_examples=examples(300, usual=4))
-def test_what_pending_says_to_fit_and_to_help_does(drawn: Cluster, replicas: int) -> None:
+def test_what_pending_says_to_fit_and_to_help_does(drawn: DrawnCluster, replicas: int) -> None:
     """The edits are made to manifests, of which a fresh scheduler places as many pods as was said."""
     bound = [owned(pod, pod.name) for pod in drawn.bound]
     wanted = [
@@ -89,7 +89,7 @@ def test_what_pending_says_to_fit_and_to_help_does(drawn: Cluster, replicas: int
 @pytest.mark.slow
 @given(clusters(most_nodes=4, most_bound=6, most_pending=0), pods())
 @settings(max_examples=examples(300, usual=4))
-def test_as_many_replicas_as_fit_are_placed_and_no_more(drawn: Cluster, template: Pod) -> None:
+def test_as_many_replicas_as_fit_are_placed_and_no_more(drawn: DrawnCluster, template: Pod) -> None:
     objects: list[Named] = [*drawn.nodes, *(owned(pod, pod.name) for pod in drawn.bound)]
     template = attrs.evolve(template, spec=attrs.evolve(template.spec, node_name="", scheduling_gates=()))
     with what_if(objects) as asked, asked.transaction() as trial:

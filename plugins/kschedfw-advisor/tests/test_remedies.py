@@ -41,7 +41,7 @@ from kschedfw.api import (
 from kschedfw.api.builders import NodeBuilder, PodBuilder
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 from kschedfw.what_if import Schedule
 from kschedfw.what_if.what_if import WhatIf
 
@@ -721,7 +721,7 @@ def test_a_new_node_that_refuses_the_pod_by_itself_is_tried_and_not_told() -> No
 @pytest.mark.slow
 @given(clusters(most_nodes=3, most_pending=2))
 @settings(max_examples=examples(15))
-def test_a_scheduler_that_starts_after_the_changes_places_as_many_pods(world: Cluster) -> None:
+def test_a_scheduler_that_starts_after_the_changes_places_as_many_pods(world: DrawnCluster) -> None:
     """Of each remedy in generated clusters: the changes are written down, and a scheduler is run on the result."""
     drawn = (*world.nodes, *world.bound, *world.pending)
     cluster = WhatIf(drawn, registry=REGISTRY, profiles=[WITHOUT_PREEMPTION])

@@ -28,7 +28,7 @@ from kschedfw.api.selectors import Selector
 from kschedfw.framework.clock import VirtualClock
 from kschedfw.scheduler import FirstByNameSelector
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import GPU, LABELS, Cluster, clusters
+from kschedfw.testing.strategies import GPU, LABELS, DrawnCluster, clusters
 from kschedfw.what_if.eviction import cordoned
 from kschedfw.what_if.what_if import WhatIf
 
@@ -258,7 +258,7 @@ def covers(limit: PodDisruptionBudget, pod: Pod) -> bool:
 
 
 @st.composite
-def emptiable_clusters(draw: st.DrawFn, most_nodes: int = 4, most_bound: int = 6) -> Cluster:
+def emptiable_clusters(draw: st.DrawFn, most_nodes: int = 4, most_bound: int = 6) -> DrawnCluster:
     """Clusters of `kschedfw.testing` with less that ties a pod to its node: otherwise hardly one can move."""
     drawn = draw(clusters(most_nodes=most_nodes, most_bound=most_bound, most_pending=0))
     if draw(st.integers(0, 3)) == 0:
@@ -284,7 +284,7 @@ BUDGETS = st.dictionaries(st.sampled_from(LABELS["app"]), st.integers(0, 2), max
 @given(emptiable_clusters(), BUDGETS)
 @settings(max_examples=examples(200, usual=6))
 def test_a_fresh_scheduler_carries_the_answer_out_without_a_pending_pod_and_within_every_budget(
-    drawn: Cluster, limits: dict[str, int]
+    drawn: DrawnCluster, limits: dict[str, int]
 ) -> None:
     pods = [owned(pod, f"owner-{number}") for number, pod in enumerate(drawn.bound)]
     budgets = [budget(app, app, maxUnavailable=count) for app, count in limits.items()]

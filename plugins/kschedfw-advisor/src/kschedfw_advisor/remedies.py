@@ -13,7 +13,7 @@ import attrs
 from kschedfw import Pod, Transaction, WhatIf
 from kschedfw.api import group_key
 from kschedfw.explain import Explanation
-from kschedfw.what_if import Outcome, Placed, Schedule, Waiting
+from kschedfw.what_if import Placed, PodResult, Schedule, Waiting
 from kschedfw_advisor.candidates import Changes, candidates, size
 from kschedfw_advisor.changes import Change, Effort
 from kschedfw_advisor.claim_candidates import claim_candidates
@@ -73,7 +73,7 @@ class Remedy:
 
 
 @attrs.frozen
-class Search:
+class RemedySearch:
     """The result of a search: why the first pod has no place, and the remedies, the smallest first.
 
     `tried` is how many candidates were tried, and `untried` how many were left.
@@ -91,7 +91,7 @@ def find_remedies(
     additions: Sequence[AddNodes] = (),
     siblings: Sequence[Pod] = (),
     first: Changes = (),
-) -> Search:
+) -> RemedySearch:
     """Return the remedies that get the pods a place: the smallest of each kind of change.
 
     The pods are alike, and have no place now. `additions` are the nodes that there might be more of. `siblings` would
@@ -107,7 +107,7 @@ def find_remedies(
     if first or not misspelt or (typo is not None and typo.placed == len(pods)):
         return search
     more = _search(what_if, pods, additions, siblings, misspelt)
-    return Search(
+    return RemedySearch(
         search.explanation,
         tuple(_without_detours((*search.remedies, *more.remedies))),
         search.tried + more.tried,
@@ -121,7 +121,7 @@ def _search(
     additions: Sequence[AddNodes],
     siblings: Sequence[Pod],
     first: Changes,
-) -> Search:
+) -> RemedySearch:
     wanted = {pod.key for pod in pods}
     readmission = Readmission.of(what_if.cluster)
     pins = [pinned_to(pod) for pod in pods]
@@ -160,7 +160,7 @@ def _search(
     waiting = None if first else after_ends(try_changes, ending_pods(what_if.cluster))
     if waiting is not None and waiting.placed == len(pods):
         # As with preemption under way: they only have to wait.
-        return Search(explanation, (waiting,), 1)
+        return RemedySearch(explanation, (waiting,), 1)
     best: dict[tuple[tuple[type[Change], Hashable], ...], Remedy] = {}
     tried = 0
     # A member of a group is asked about with its group, not by itself.
@@ -187,7 +187,7 @@ def _search(
             best[sort] = remedy
     partly = () if waiting is None else (waiting,)
     remedies = tuple(_without_detours((*partly, *best.values())))
-    return Search(explanation, remedies, tried, untried=max(0, len(found) - MOST_TRIES))
+    return RemedySearch(explanation, remedies, tried, untried=max(0, len(found) - MOST_TRIES))
 
 
 def _on_useless_nodes(what_if: WhatIf, pod: Pod, found: Iterable[Changes]) -> frozenset[Changes]:
@@ -343,7 +343,7 @@ def _schedule_until_refused(
 
     Pods that wait for others may have to give up their places to those that come later, so then all are scheduled.
     """
-    outcomes: list[Outcome] = []
+    outcomes: list[PodResult] = []
     begin, size = 0, 1
     while begin < len(pods):
         lot = [_changed(trial, pod, changes) for pod in pods[begin : begin + size]]

@@ -53,7 +53,7 @@ class Purchase:
 
 
 @attrs.frozen
-class Search:
+class ScaleUpSearch:
     """The result of the search of mixtures: every mixture that places as many pods costs at least `bound`.
 
     Costs are prices, or numbers of nodes where a group has no price.
@@ -82,7 +82,7 @@ class ScaleUp:
     best: Purchase
     alone: Mapping[str, Purchase]
     room: Mapping[str, int]
-    search: Search | None = None
+    search: ScaleUpSearch | None = None
 
 
 def plan_scale_up(
@@ -278,7 +278,7 @@ class _Planner:
 
     def _searched(
         self, trial: Transaction, waiting: Sequence[Pod], best: Purchase, plans: Sequence[Purchase]
-    ) -> tuple[Purchase, Search]:
+    ) -> tuple[Purchase, ScaleUpSearch]:
         """Return the better one of this purchase and one that an integer programme finds, and the search's result.
 
         A mixture that the programme takes to suffice may not do, as a scheduler spreads pods rather than packs them.
@@ -306,7 +306,7 @@ class _Planner:
             best = self._with_room_to_spare(trial, waiting, best, programme)
         best = self._trimmed(trial, best, waiting)
         cost = float(self._cost(best))
-        return best, Search(cost, min(bound, cost))
+        return best, ScaleUpSearch(cost, min(bound, cost))
 
     def _with_more_pods(
         self, trial: Transaction, waiting: Sequence[Pod], best: Purchase, programme: Programme

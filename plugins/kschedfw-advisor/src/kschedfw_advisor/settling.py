@@ -10,7 +10,7 @@ import attrs
 
 from kschedfw import Node, Pod, Transaction, WhatIf
 from kschedfw.cluster import belongs_to_its_node, freed
-from kschedfw.what_if import Outcome, Placed, Progress, Refused
+from kschedfw.what_if import Placed, PodResult, Progress, Refused
 
 MOST_ROUNDS: Final = 10
 """The number of times that pods without a place are retried while others get places."""
@@ -58,7 +58,7 @@ def settle(
         for refusal in (*outcome.refused, *in_vain):
             ends[refusal.pod.key] = _more_telling(ends.get(refusal.pod.key), refusal, stuck)
         ends |= {each.pod.key: each for each in outcome.placed}
-        outcomes: tuple[Outcome, ...] = (*outcome.placed, *outcome.waiting, *outcome.refused)
+        outcomes: tuple[PodResult, ...] = (*outcome.placed, *outcome.waiting, *outcome.refused)
         victims = [pod for each in outcomes for pod in each.victims]
         evicted += victims
         pending = [each.pod for each in outcome.refused]

@@ -12,7 +12,7 @@ import attrs
 from kschedfw import Node, ObjectMeta, Pod, Transaction
 from kschedfw.api import PodGroup, PodSchedulingGroup, group_key
 from kschedfw.explain import Cause, GroupStep, cause_of_group, causes_of
-from kschedfw.what_if import Outcome, Placed, Progress, Refused, Replicas, Schedule, Waiting
+from kschedfw.what_if import Placed, PodResult, Progress, Refused, Replicas, Schedule, Waiting
 from kschedfw_advisor.workloads import group_of
 
 _AT_A_TIME: Final = 200
@@ -78,7 +78,7 @@ class NextCopy:
             refused = (*outcome.refused, *(each.in_vain() for each in outcome.waiting))
             nowhere = [each for each in refused if not each.node_name] or refused
             return cls(would_run, "", tuple(WithoutPlace(each.pod, each.message) for each in nowhere), cause)
-        outcomes: tuple[Outcome, ...] = (*outcome.placed, *outcome.waiting, *outcome.refused)
+        outcomes: tuple[PodResult, ...] = (*outcome.placed, *outcome.waiting, *outcome.refused)
         pods = {each.pod.key: each.pod for each in outcomes}
         without = tuple(WithoutPlace(pods[each.pod], each.message) for each in nearest.refused)
         return cls(would_run, nearest.name, without, cause)

@@ -17,7 +17,7 @@ from kschedfw_advisor.reports import Reports
 from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod
 from kschedfw.api import object_from_manifest, to_manifest
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def bench() -> Workbench:
 
 @settings(max_examples=examples(25))
 @given(clusters(most_nodes=3, most_bound=2, most_pending=3))
-def test_the_differences_of_two_objects_make_the_second_of_the_first(given: Cluster) -> None:
+def test_the_differences_of_two_objects_make_the_second_of_the_first(given: DrawnCluster) -> None:
     pairs: list[tuple[Pod, Pod] | tuple[Node, Node]] = [
         *pairwise(given.nodes),
         *pairwise([*given.bound, *given.pending]),

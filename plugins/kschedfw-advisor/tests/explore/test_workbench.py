@@ -29,7 +29,7 @@ from kschedfw import InMemoryCluster
 from kschedfw.api.errors import KschedfwError
 from kschedfw.explain import Result
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {containers: [{name: c, image: i}]}}"
 
@@ -225,7 +225,7 @@ class TestGroups:
             alone.explain_group("default/train")
 
 
-def changes_of(given: Cluster) -> st.SearchStrategy[tuple[Change, ...]]:
+def changes_of(given: DrawnCluster) -> st.SearchStrategy[tuple[Change, ...]]:
     """Changes that can be made, one after another."""
     names = [node.name for node in given.nodes]
     one: st.SearchStrategy[Change] = st.one_of(

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 
 from kschedfw_apiserver import status
-from kschedfw_apiserver.requests import Request
+from kschedfw_apiserver.requests import ApiRequest
 from kschedfw_apiserver.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -100,7 +100,7 @@ class Access:
             raise status.unauthorized()
         return user
 
-    def authorize(self, user: User, request: Request) -> None:
+    def authorize(self, user: User, request: ApiRequest) -> None:
         """Raise StatusError if the user isn't allowed to make the request."""
         wanted = attributes_of(request)
         if not self.allows(user, wanted):
@@ -137,7 +137,7 @@ class Access:
         return [] if role is None else role.manifest.get("rules") or []
 
 
-def attributes_of(request: Request) -> Attributes:
+def attributes_of(request: ApiRequest) -> Attributes:
     if request.target.resource is None:
         return Attributes(request.verb, path=request.target.path)
     resource = request.resource
@@ -181,7 +181,7 @@ def _covers(pattern: str, path: str) -> bool:
     return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern[:-1]))
 
 
-def refused(user: User, request: Request, wanted: Attributes) -> status.StatusError:
+def refused(user: User, request: ApiRequest, wanted: Attributes) -> status.StatusError:
     """Return the refusal of a request, with Kubernetes' message."""
     if not wanted.resource:
         message = f'forbidden: User "{user.name}" cannot {wanted.verb} path "{wanted.path}"'

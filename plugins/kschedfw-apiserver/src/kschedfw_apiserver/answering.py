@@ -17,7 +17,7 @@ from kschedfw_apiserver.eviction import marked_as_evicted, spend_budget
 from kschedfw_apiserver.lists import list_json, page_of
 from kschedfw_apiserver.pod_rules import bound
 from kschedfw_apiserver.registry import Registry
-from kschedfw_apiserver.requests import Request
+from kschedfw_apiserver.requests import ApiRequest
 from kschedfw_apiserver.resources import ONLY_CREATED, PODS
 from kschedfw_apiserver.responses import json_response, success
 from kschedfw_apiserver.reviews import review
@@ -50,7 +50,7 @@ class Answering:
         self._access = access
         self._clock = clock
         self._registry = Registry(store, random)
-        self._verbs: Mapping[str, Callable[[Request], Response | Watch]] = {
+        self._verbs: Mapping[str, Callable[[ApiRequest], Response | Watch]] = {
             "get": self._get,
             "list": self._list,
             "watch": self._watch,
@@ -61,7 +61,7 @@ class Answering:
             "deletecollection": self._delete_all,
         }
 
-    def answer(self, user: User, request: Request) -> Response | Watch:
+    def answer(self, user: User, request: ApiRequest) -> Response | Watch:
         if request.target.resource is None:
             return discover(self._store.catalogue, request)
         resource, part = request.resource, request.subresource
@@ -80,7 +80,7 @@ class Answering:
             raise status.method_not_allowed()
         return answer(request)
 
-    def _check_allocation(self, user: User, request: Request) -> None:
+    def _check_allocation(self, user: User, request: ApiRequest) -> None:
         """Check the right to allocate devices. v1.36 requires it in addition to the right to the claim's status."""
         body = request.json()
         wanted = (body.get("status") or {}) if isinstance(body, dict) else {}
@@ -97,7 +97,7 @@ class Answering:
             )
             raise status.invalid(request.resource, request.name, [("status.allocation", why)])
 
-    def _get(self, request: Request) -> Response:
+    def _get(self, request: ApiRequest) -> Response:
         if request.subresource not in ("", "status"):
             raise status.method_not_allowed()
         found = self._registry.get(request.resource, request.namespace, request.name)
@@ -105,17 +105,17 @@ class Answering:
             return Response(200, row_table(found, now=self._clock.now(), include=_included(request)))
         return _shown(request, found)
 
-    def _list(self, request: Request) -> Response:
+    def _list(self, request: ApiRequest) -> Response:
         page = page_of(self._store, request)
         if wants_table(request.headers):
             now = self._clock.now()
             return Response(200, table(request.resource, page, now=now, include=_included(request)))
         return Response(200, list_json(request.resource, page))
 
-    def _watch(self, request: Request) -> Watch:
+    def _watch(self, request: ApiRequest) -> Watch:
         return start_watch(self._store, request, self._shown_in_watch(request))
 
-    def _shown_in_watch(self, request: Request) -> Shown:
+    def _shown_in_watch(self, request: ApiRequest) -> Shown:
         if not wants_table(request.headers):
             return shown_in_full(request)
         first = iter([True])
@@ -123,7 +123,7 @@ class Answering:
             stored, now=self._clock.now(), include=_included(request), with_columns=next(first, False)
         )
 
-    def _create(self, request: Request) -> Response:
+    def _create(self, request: ApiRequest) -> Response:
         match request.subresource:
             case "binding":
                 return self._bind(request)
@@ -133,14 +133,14 @@ class Answering:
             raise status.method_not_allowed()
         return _shown(request, self._registry.create(request), 201)
 
-    def _update(self, request: Request) -> Response:
+    def _update(self, request: ApiRequest) -> Response:
         resource = request.resource
         found = self._store.get(resource.kept_as or resource, request.namespace, request.name)
         if found is None and resource.kind in _MADE_BY_UPDATES:
             return _shown(request, self._registry.create(request), 201)
         return _shown(request, self._registry.update(request))
 
-    def _delete(self, request: Request) -> Response:
+    def _delete(self, request: ApiRequest) -> Response:
         gone = self._registry.delete(request)
         resource = request.resource
         is_still_there = self._store.get(gone.resource, *gone.key) is not None
@@ -149,20 +149,20 @@ class Answering:
         details = {"name": request.name, "group": resource.group, "kind": resource.plural, "uid": gone.uid}
         return success(details)
 
-    def _delete_all(self, request: Request) -> Response:
+    def _delete_all(self, request: ApiRequest) -> Response:
         page = page_of(self._store, request)
         self._registry.delete_all(request, list(page.items))
         return Response(200, list_json(request.resource, page))
 
     # --- operations on pods only ---
 
-    def _bind(self, request: Request) -> Response:
+    def _bind(self, request: ApiRequest) -> Response:
         binding = request.document()
         _check_named(binding, request, "Binding")
         self._change(request, lambda pod: bound(self._store, pod, binding))
         return success({}, 201)
 
-    def _evict(self, request: Request) -> Response:
+    def _evict(self, request: ApiRequest) -> Response:
         eviction = request.document()
         _check_named(eviction, request, "Eviction")
         options: dict[str, Any] = eviction.get("deleteOptions") or {}
@@ -181,7 +181,7 @@ class Answering:
                 continue
             return success({}, 201)
 
-    def _change(self, request: Request, change: Callable[[Stored], Mapping[str, Any]]) -> Stored:
+    def _change(self, request: ApiRequest, change: Callable[[Stored], Mapping[str, Any]]) -> Stored:
         while True:
             pod = self._registry.get(request.resource, request.namespace, request.name)
             try:
@@ -190,14 +190,14 @@ class Answering:
                 continue
 
 
-def _check_named(document: Mapping[str, Any], request: Request, kind: str) -> None:
+def _check_named(document: Mapping[str, Any], request: ApiRequest, kind: str) -> None:
     if (document.get("metadata") or {}).get("name") != request.name:
         raise status.bad_request(f"name in URL does not match name in {kind} object")
 
 
-def _included(request: Request) -> str:
+def _included(request: ApiRequest) -> str:
     return request.query.get("includeObject", "Metadata")
 
 
-def _shown(request: Request, stored: Stored, code: int = 200) -> Response:
+def _shown(request: ApiRequest, stored: Stored, code: int = 200) -> Response:
     return Response(code, shown_in_full(request)(stored) + b"\n")

@@ -13,7 +13,7 @@ from kschedfw import Clock
 from kschedfw_apiserver.access import ANONYMOUS, Access, User
 from kschedfw_apiserver.answering import Answering
 from kschedfw_apiserver.audit import AuditEvent, AuditLog
-from kschedfw_apiserver.requests import Request, parse_query, parse_target, verb_of
+from kschedfw_apiserver.requests import ApiRequest, parse_query, parse_target, verb_of
 from kschedfw_apiserver.responses import error_response
 from kschedfw_apiserver.status import StatusError, internal_error
 from kschedfw_apiserver.store import Store
@@ -32,7 +32,7 @@ class _Exchange:
     method: str
     path: str
     user: User = ANONYMOUS
-    request: Request | None = None
+    request: ApiRequest | None = None
 
 
 class ApiApp:
@@ -93,7 +93,7 @@ class ApiApp:
             return None
         query = parse_query(scope["query_string"])
         target = parse_target(exchange.path, self._store.catalogue)
-        request = Request(verb_of(exchange.method, target, query), target, query, headers, body)
+        request = ApiRequest(verb_of(exchange.method, target, query), target, query, headers, body)
         exchange.request = request
         exchange.user = self._access.authenticate(headers)
         self._access.authorize(exchange.user, request)

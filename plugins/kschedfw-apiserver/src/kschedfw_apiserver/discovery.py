@@ -9,7 +9,7 @@ from kschedfw_kubernetes.web import PLAIN_TEXT, Response
 
 from kschedfw_apiserver import status
 from kschedfw_apiserver.openapi import group_document, openapi_index
-from kschedfw_apiserver.requests import Request
+from kschedfw_apiserver.requests import ApiRequest
 from kschedfw_apiserver.resources import ONLY_CREATED, Catalogue, Resource
 from kschedfw_apiserver.responses import json_response
 
@@ -30,7 +30,7 @@ VERSION: Final = {
 """The version that the server claims to have. It follows the rules of this version."""
 
 
-def discover(catalogue: Catalogue, request: Request) -> Response:
+def discover(catalogue: Catalogue, request: ApiRequest) -> Response:
     """Return the answer to a request for something other than objects. Raises StatusError if the path is unknown."""
     aggregated = "as=APIGroupDiscoveryList" in request.headers.get("accept", "")
     match [part for part in request.target.path.split("/") if part]:

@@ -14,7 +14,7 @@ import msgspec
 
 from kschedfw_apiserver import status
 from kschedfw_apiserver.events import as_shown
-from kschedfw_apiserver.requests import Request
+from kschedfw_apiserver.requests import ApiRequest
 from kschedfw_apiserver.resources import Resource
 from kschedfw_apiserver.selection import selection_of
 from kschedfw_apiserver.status import StatusError
@@ -51,7 +51,7 @@ class Page:
         return metadata
 
 
-def page_of(store: Store, request: Request) -> Page:
+def page_of(store: Store, request: ApiRequest) -> Page:
     """Return the page for a list request.
 
     Raises:
@@ -85,7 +85,7 @@ def page_of(store: Store, request: Request) -> Page:
     return Page(version, page, _token(version, page[-1]), None if selects else len(items) - limit)
 
 
-def _wanted(store: Store, request: Request, resource: Resource) -> tuple[int, Sequence[Stored]]:
+def _wanted(store: Store, request: ApiRequest, resource: Resource) -> tuple[int, Sequence[Stored]]:
     """Return the version that the request asks for, and the objects in this version."""
     wanted, match = request.number("resourceVersion"), request.query.get("resourceVersionMatch", "")
     if match and not request.query.get("resourceVersion"):

@@ -14,7 +14,7 @@ from kschedfw_apiserver.defaults import as_new, with_defaults
 from kschedfw_apiserver.events import as_kept, as_shown, check_event_update, check_new_event
 from kschedfw_apiserver.patches import patched
 from kschedfw_apiserver.pod_rules import admitted_pod, check_pod_update
-from kschedfw_apiserver.requests import Request
+from kschedfw_apiserver.requests import ApiRequest
 from kschedfw_apiserver.resources import NAMESPACES, Resource
 from kschedfw_apiserver.store import OutdatedError, Store, Stored
 
@@ -55,7 +55,7 @@ class Registry:
 
     # --- creating ---
 
-    def create(self, request: Request) -> Stored:
+    def create(self, request: ApiRequest) -> Stored:
         resource, namespace = request.resource, request.namespace
         manifest = _checked(resource, request.document())
         metadata = _metadata(manifest)
@@ -81,7 +81,7 @@ class Registry:
                 return self._create(request, {**manifest, "metadata": metadata})
         raise status.already_exists(resource, metadata["name"])
 
-    def _create(self, request: Request, manifest: dict[str, Any]) -> Stored:
+    def _create(self, request: ApiRequest, manifest: dict[str, Any]) -> Stored:
         resource = request.resource
         if resource.kept_as is not None:
             resource, manifest = resource.kept_as, as_kept(manifest)
@@ -113,7 +113,7 @@ class Registry:
 
     # --- changing ---
 
-    def update(self, request: Request) -> Stored:
+    def update(self, request: ApiRequest) -> Stored:
         manifest = _checked(request.resource, request.document())
         metadata = manifest["metadata"] = _metadata(manifest)
         if metadata.get("name", request.name) != request.name:
@@ -128,7 +128,7 @@ class Registry:
             manifest = as_kept(manifest)
         return self.change(request, lambda _: manifest)
 
-    def patch(self, request: Request) -> Stored:
+    def patch(self, request: ApiRequest) -> Stored:
         resource, patch = request.resource, request.json()
         content_type = request.headers.get("content-type", "").partition(";")[0].strip()
 
@@ -139,7 +139,7 @@ class Registry:
 
         return self.change(request, change)
 
-    def change(self, request: Request, change: Callable[[Stored], Manifest]) -> Stored:
+    def change(self, request: ApiRequest, change: Callable[[Stored], Manifest]) -> Stored:
         """Replace the object by the result of `change`, in the part that the request may change."""
         while True:
             old = self.get(request.resource, request.namespace, request.name)
@@ -161,7 +161,7 @@ class Registry:
             return self._store.remove(old)
         return self._store.replace(old, new)
 
-    def _allowed(self, request: Request, old: Stored, new: dict[str, Any]) -> dict[str, Any]:
+    def _allowed(self, request: ApiRequest, old: Stored, new: dict[str, Any]) -> dict[str, Any]:
         resource, before = old.resource, old.manifest
         metadata, present = _metadata(new), before["metadata"]
         version, uid = metadata.get("resourceVersion"), metadata.get("uid")
@@ -196,7 +196,7 @@ class Registry:
 
     # --- deleting ---
 
-    def delete(self, request: Request) -> Stored:
+    def delete(self, request: ApiRequest) -> Stored:
         """Delete the object, at once or after its finalizers and grace period. Return its last state."""
         options = request.document() if request.body else {}
         grace = options.get("gracePeriodSeconds")
@@ -220,7 +220,7 @@ class Registry:
         self._check_preconditions(pod.resource, pod, options.get("preconditions") or {})
         self._delete(self.replace(pod, marked), options.get("gracePeriodSeconds"))
 
-    def delete_all(self, request: Request, found: list[Stored]) -> None:
+    def delete_all(self, request: ApiRequest, found: list[Stored]) -> None:
         for each in found:
             try:
                 self._delete(each, 0 if request.query.get("gracePeriodSeconds") == "0" else None)

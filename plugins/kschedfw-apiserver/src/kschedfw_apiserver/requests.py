@@ -30,7 +30,7 @@ class Target:
 
 
 @attrs.frozen
-class Request:
+class ApiRequest:
     """A request for objects. `verb` is written as in RBAC's rules; `query` has the last value of each parameter."""
 
     verb: str

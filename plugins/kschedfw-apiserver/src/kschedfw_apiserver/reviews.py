@@ -6,10 +6,10 @@ from typing import Any
 
 from kschedfw_apiserver import status
 from kschedfw_apiserver.access import Access, Attributes, User
-from kschedfw_apiserver.requests import Request
+from kschedfw_apiserver.requests import ApiRequest
 
 
-def review(access: Access, user: User, request: Request) -> dict[str, Any]:
+def review(access: Access, user: User, request: ApiRequest) -> dict[str, Any]:
     """Return the review with its status filled in. Raises StatusError if it is malformed."""
     document, resource = request.document(), request.resource
     spec = document.get("spec") or {}

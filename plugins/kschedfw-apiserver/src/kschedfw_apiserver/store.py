@@ -61,7 +61,7 @@ class Stored:
 
 
 @attrs.frozen(eq=False)
-class Change:
+class StoredChange:
     """A change of an object. For DELETED, `stored` is its last state with the version of the deletion."""
 
     type: EventType
@@ -96,7 +96,7 @@ class Store:
         self._objects: dict[Resource, dict[Key, Stored]] = {}
         self._listed: dict[Resource, Sequence[Stored]] = {}
         """Cached results of `all`, until the next change."""
-        self._changes: dict[Resource, list[Change]] = {}
+        self._changes: dict[Resource, list[StoredChange]] = {}
         self._forgotten: dict[Resource, int] = {}
         """The newest version among each resource's forgotten changes."""
         self._compacted = cluster.resource_version
@@ -141,7 +141,7 @@ class Store:
                 objects[change.old.key] = change.old
         return _in_order(objects)
 
-    def changes(self, resource: Resource, after: int) -> list[Change]:
+    def changes(self, resource: Resource, after: int) -> list[StoredChange]:
         """Return the changes of a resource since a version.
 
         Raises:
@@ -308,7 +308,7 @@ class Store:
         self._objects.setdefault(resource, {})[stored.key] = stored
         if old is None:
             self._define(stored)
-        self._remember(Change(EventType.ADDED if old is None else EventType.MODIFIED, stored, old))
+        self._remember(StoredChange(EventType.ADDED if old is None else EventType.MODIFIED, stored, old))
         return stored
 
     def _drop(self, old: Stored, version: int) -> Stored:
@@ -317,7 +317,7 @@ class Store:
         last = Stored(old.resource, {**old.manifest, "metadata": metadata}, version)
         for resource in _defined(last):
             self.catalogue.remove(resource)
-        self._remember(Change(EventType.DELETED, last, old))
+        self._remember(StoredChange(EventType.DELETED, last, old))
         return last
 
     def _define(self, stored: Stored) -> None:
@@ -325,7 +325,7 @@ class Store:
             if self.catalogue.of_kind(resource.api_version, resource.kind) is None:
                 self.catalogue.add(resource)
 
-    def _remember(self, change: Change) -> None:
+    def _remember(self, change: StoredChange) -> None:
         resource = change.stored.resource
         self._listed.pop(resource, None)
         changes = self._changes.setdefault(resource, [])

@@ -13,10 +13,10 @@ import msgspec
 from kschedfw.cluster import EventType
 from kschedfw_apiserver import status
 from kschedfw_apiserver.events import as_shown
-from kschedfw_apiserver.requests import Request
+from kschedfw_apiserver.requests import ApiRequest
 from kschedfw_apiserver.selection import Selection, selection_of
 from kschedfw_apiserver.status import StatusError
-from kschedfw_apiserver.store import Change, Store, Stored
+from kschedfw_apiserver.store import Store, Stored, StoredChange
 
 _LONGEST: Final = 3600.0
 """The duration in seconds of a watch whose client requests none."""
@@ -33,7 +33,7 @@ class Watch:
     """
 
     store: Store
-    request: Request
+    request: ApiRequest
     shown: Shown
     """Returns the JSON of an object in the form that this client wants."""
     version: int
@@ -102,7 +102,7 @@ class Watch:
         if self._ends_initial:
             yield self.bookmark()
 
-    def _frame_of(self, change: Change) -> bytes | None:
+    def _frame_of(self, change: StoredChange) -> bytes | None:
         """Return the frame of a change as the client sees it: for it, an object exists only while it is selected."""
         if self.selection.is_everything:
             return _frame(change.type, self.shown(change.stored))
@@ -115,7 +115,7 @@ class Watch:
         return _frame(EventType.DELETED, self.shown(_as_it_was(change)))
 
 
-def start_watch(store: Store, request: Request, shown: Shown) -> Watch:
+def start_watch(store: Store, request: ApiRequest, shown: Shown) -> Watch:
     """Return a watch. Raises StatusError if the request is malformed."""
     selection = selection_of(request.resource, request.namespace, request.query)
     if request.name:
@@ -143,7 +143,7 @@ def error_frame(error: StatusError) -> bytes:
     return _frame("ERROR", msgspec.json.encode(error.status))
 
 
-def shown_in_full(request: Request) -> Shown:
+def shown_in_full(request: ApiRequest) -> Shown:
     """Return the function that shows an object unchanged, or in the form of the request's group."""
     resource = request.resource
     if resource.kept_as is None:
@@ -152,7 +152,7 @@ def shown_in_full(request: Request) -> Shown:
     return lambda stored: msgspec.json.encode({**head, **as_shown(stored.manifest)})
 
 
-def _as_it_was(change: Change) -> Stored:
+def _as_it_was(change: StoredChange) -> Stored:
     """Return the last selected state, with the version at which the object ceased to be selected."""
     if change.type is EventType.DELETED:
         return change.stored

@@ -7,11 +7,11 @@ from random import Random
 from kschedfw_gpushare.args import DevicePick
 from kschedfw_gpushare.demand import MILLI
 from kschedfw_gpushare.devices import Room
-from kschedfw_gpushare.policies import Rater, Request
+from kschedfw_gpushare.policies import GpuRequest, Rater
 
 
 def pick_devices(
-    how: DevicePick, room: Room, request: Request, rater: Rater, random: Random
+    how: DevicePick, room: Room, request: GpuRequest, rater: Rater, random: Random
 ) -> tuple[int, ...]:
     """Return the devices for a pod. `room` has only the chosen node, and the pod fits on it."""
     left, demand = room.gpus[0].tolist(), request.gpus

@@ -50,7 +50,7 @@ from kschedfw_gpushare.devices import (
 )
 from kschedfw_gpushare.fragmentation import Fragmentation, FragmentationGauge, typical_pods
 from kschedfw_gpushare.picking import pick_devices
-from kschedfw_gpushare.policies import Rater, Request, stretched, with_one_best
+from kschedfw_gpushare.policies import GpuRequest, Rater, stretched, with_one_best
 
 # Only missing room can be made by preemption.
 _NO_GPUS = Status.unresolvable("node(s) had no GPUs")
@@ -255,8 +255,8 @@ class GpuShare(Plugin[GpuShareArgs]):
         except DemandError:
             return NOTHING
 
-    def _request(self, pod: Pod) -> Request:
-        return Request(pod.requests.non_zero_milli_cpu, self._demand(pod))
+    def _request(self, pod: Pod) -> GpuRequest:
+        return GpuRequest(pod.requests.non_zero_milli_cpu, self._demand(pod))
 
     def _devices(self, info: NodeInfo) -> NodeDevices:
         return self._devices_afresh(info) if self._columns is None else self._columns.devices(info)

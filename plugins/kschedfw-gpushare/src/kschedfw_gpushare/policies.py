@@ -16,7 +16,7 @@ MOST = 100
 
 
 @attrs.frozen
-class Request:
+class GpuRequest:
     """A pod's requests that scores use. `milli_cpu` includes the default of containers without a request."""
 
     milli_cpu: int
@@ -30,11 +30,11 @@ class Rater:
     args: GpuShareArgs
     fragmentation: Fragmentation
 
-    def rate(self, room: Room, request: Request) -> IntArray:
+    def rate(self, room: Room, request: GpuRequest) -> IntArray:
         """Return raw scores, shape (k,). Higher is better."""
         return _RATERS[self.args.policy](self, room, request)
 
-    def _fgd(self, room: Room, request: Request) -> IntArray:
+    def _fgd(self, room: Room, request: GpuRequest) -> IntArray:
         """Score higher the less fragmentation grows. A sharing pod gets the score of the node's best device."""
         gpus = request.gpus
         if gpus.is_share:
@@ -46,21 +46,21 @@ class Rater:
             return best
         return self.fragmentation.scores(self.fragmentation.gains(room, request.milli_cpu, gpus.count))
 
-    def _dot_product(self, room: Room, request: Request) -> IntArray:
+    def _dot_product(self, room: Room, request: GpuRequest) -> IntArray:
         """Score higher the smaller the product of free and requested amounts, both as shares of the largest node."""
         cpu, gpu = self._largest()
         product = room.cpu / cpu * (request.milli_cpu / cpu) + room.total / gpu * (request.gpus.total / gpu)
         # Nodes may be larger than the arguments' largest node.
         return ((1 - product / 2) * MOST).astype(np.int64).clip(0, MOST)
 
-    def _best_fit(self, room: Room, request: Request) -> IntArray:
+    def _best_fit(self, room: Room, request: GpuRequest) -> IntArray:
         """Score higher the less is left over, with equal weights for CPU and GPUs."""
         cpu, gpu = self._largest()
         left_over = (room.cpu - request.milli_cpu) / cpu * 0.5
         left_over = left_over + (room.total - request.gpus.total) / gpu * 0.5
         return ((1 - left_over) * MOST).astype(np.int64)
 
-    def _packing(self, room: Room, request: Request) -> IntArray:
+    def _packing(self, room: Room, request: GpuRequest) -> IntArray:
         """Prefer GPUs that are shared already, then free GPUs on used nodes, then free nodes with few GPUs."""
         gpus = request.gpus
         if gpus.is_none:
@@ -72,7 +72,7 @@ class Rater:
         shared_gpu = np.maximum(MOST - left * MOST // MILLI // 10, MOST // 2)
         return np.where(free == room.counts, free_node, np.where(left == MILLI, free_gpus, shared_gpu))
 
-    def _clustering(self, room: Room, request: Request) -> IntArray:
+    def _clustering(self, room: Room, request: GpuRequest) -> IntArray:
         """Prefer nodes with pods of the same kind only, then nodes that have this kind and others, then free nodes.
 
         Within these, prefer nodes with less GPU capacity left.
@@ -90,12 +90,12 @@ class Rater:
         """Return the CPU and GPUs of the largest node, in thousandths."""
         return self.args.largest_node_cpus * MILLI, self.args.largest_node_gpus * MILLI
 
-    def _random(self, room: Room, request: Request) -> IntArray:  # noqa: ARG002  # as all
+    def _random(self, room: Room, request: GpuRequest) -> IntArray:  # noqa: ARG002  # as all
         """Return equal scores, so that the scheduler draws among all nodes."""
         return np.zeros(len(room.cpu), dtype=np.int64)
 
 
-_RATERS: dict[Policy, Callable[[Rater, Room, Request], IntArray]] = {
+_RATERS: dict[Policy, Callable[[Rater, Room, GpuRequest], IntArray]] = {
     Policy.FGD: Rater._fgd,
     Policy.DOT_PRODUCT: Rater._dot_product,
     Policy.BEST_FIT: Rater._best_fit,

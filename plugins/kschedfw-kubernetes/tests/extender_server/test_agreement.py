@@ -19,7 +19,7 @@ from kschedfw.framework.profile import ExtensionPoint, Profile
 from kschedfw.framework.status import Code
 from kschedfw.testing import FrameworkHarness
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters, pods
+from kschedfw.testing.strategies import DrawnCluster, clusters, pods
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ PLUGINS = [name for name in default_profile().plugin_names if name not in ("Prio
 @settings(max_examples=examples(25))  # it has a thread to start
 @pytest.mark.parametrize("cache", [False, True])
 @given(objects=clusters(), pod=pods())
-def test_the_server_decides_as_the_framework_does(cache: bool, objects: Cluster, pod: Pod) -> None:
+def test_the_server_decides_as_the_framework_does(cache: bool, objects: DrawnCluster, pod: Pod) -> None:
     harness = FrameworkHarness(*PLUGINS, nodes=objects.nodes, pods=objects.bound)
     verdicts = harness.filter(pod)
     app = ExtenderApp(Profile(PLUGINS), cluster=InMemoryCluster([*objects.nodes, *objects.bound]))

@@ -8,11 +8,11 @@ from .openb import read_openb_pods as read_openb_pods
 from .report.analysis import Analysis as Analysis
 from .report.analysis import Unpaired as Unpaired
 from .report.analysis import analyse as analyse
+from .report.comparison import ComparisonVerdict as ComparisonVerdict
 from .report.comparison import Difference as Difference
 from .report.comparison import Direction as Direction
 from .report.comparison import MetricTable as MetricTable
 from .report.comparison import Row as Row
-from .report.comparison import Verdict as Verdict
 from .report.page import ReportPage as ReportPage
 from .report.question import Question as Question
 from .report.question import QuestionError as QuestionError

@@ -34,7 +34,7 @@ from kschedfw_lab.sweep.engine import Engine, local_engine
 from kschedfw_lab.sweep.errors import EngineError, one_line
 from kschedfw_lab.sweep.measures import Metrics, Series
 from kschedfw_lab.sweep.recording import Recorder
-from kschedfw_lab.sweep.runs import Outcome
+from kschedfw_lab.sweep.runs import RunOutcome
 
 FACTORS: Final = ("policy", "seed")
 
@@ -108,15 +108,15 @@ def digest_of(*files: Path) -> str:
     return digest.hexdigest()
 
 
-def outcome_of(run: Task) -> Outcome:
+def outcome_of(run: Task) -> RunOutcome:
     """Do the run in this process. An error becomes a part of the outcome."""
     with _ONE_AT_A_TIME:
         start = time.perf_counter()
         try:
             metrics, series = run.measure()
         except Exception as error:
-            return Outcome(run.key, error=one_line(error))
-        return Outcome(run.key, {**metrics, "elapsed_seconds": time.perf_counter() - start}, series)
+            return RunOutcome(run.key, error=one_line(error))
+        return RunOutcome(run.key, {**metrics, "elapsed_seconds": time.perf_counter() - start}, series)
 
 
 @attrs.frozen
@@ -179,7 +179,7 @@ class _Progress:
     start: float
     tell: Callable[[str], None]
 
-    def __call__(self, run: Task, outcome: Outcome, done: int, total: int) -> None:
+    def __call__(self, run: Task, outcome: RunOutcome, done: int, total: int) -> None:
         values = " ".join(f"{name} {printable(str(value))}" for name, value in run.values.items())
         seconds = outcome.metrics.get("elapsed_seconds", 0.0)
         how = f"failed: {outcome.error}" if outcome.error else f"{seconds:.1f} s"

@@ -14,7 +14,7 @@ from kschedfw_lab.bench.forms import (
     FormError,
     FormRuns,
     FormsComparison,
-    Verdict,
+    FormVerdict,
     comparison,
     form_cases,
     in_form,
@@ -86,14 +86,14 @@ class TestForms:
 class TestVerdict:
     @given(times)
     def test_the_same_runs_do_not_differ(self, seconds: list[float]) -> None:
-        assert FormRuns(None, seconds).against(FormRuns(MEMO, seconds)) is Verdict.NO_DIFFERENCE
+        assert FormRuns(None, seconds).against(FormRuns(MEMO, seconds)) is FormVerdict.NO_DIFFERENCE
 
     @given(times, times)
     def test_it_is_the_opposite_from_the_other_side(self, one: list[float], other: list[float]) -> None:
         opposite = {
-            Verdict.SLOWER: Verdict.FASTER,
-            Verdict.FASTER: Verdict.SLOWER,
-            Verdict.NO_DIFFERENCE: Verdict.NO_DIFFERENCE,
+            FormVerdict.SLOWER: FormVerdict.FASTER,
+            FormVerdict.FASTER: FormVerdict.SLOWER,
+            FormVerdict.NO_DIFFERENCE: FormVerdict.NO_DIFFERENCE,
         }
         a, b = FormRuns(None, one), FormRuns(MEMO, other)
         assert a.against(b) is opposite[b.against(a)]

@@ -26,7 +26,7 @@ from kschedfw import InMemoryCluster, Pod, Scheduler, make_node, make_pod
 from kschedfw.api.meta import Named
 from kschedfw.testing import FakeClock
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 SLOW, FAST = ThinkTime(10, 0), ThinkTime(1, 0)
 
@@ -127,7 +127,7 @@ class TestTime:
 @settings(max_examples=examples(10))
 @given(clusters(most_nodes=3, most_bound=3, most_pending=3), st.sampled_from(ARCHITECTURES))
 def test_with_one_scheduler_every_architecture_decides_like_the_monolithic_one(
-    given_cluster: Cluster, architecture: Architecture
+    given_cluster: DrawnCluster, architecture: Architecture
 ) -> None:
     """The same places as by a plain Scheduler, which knows nothing of shared states."""
     objects = [*given_cluster.nodes, *given_cluster.bound, *given_cluster.pending]

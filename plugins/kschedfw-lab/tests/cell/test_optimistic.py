@@ -17,7 +17,7 @@ from kschedfw.api.meta import Named
 from kschedfw.scheduler.still_fits import StillFits
 from kschedfw.testing import FakeClock
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 
 class Stage:
@@ -200,7 +200,7 @@ def test_a_pod_for_which_others_were_evicted_does_not_wait_for_its_backoff() -> 
 @pytest.mark.slow
 @settings(max_examples=examples(20))
 @given(clusters(most_nodes=3, most_bound=3, most_pending=3))
-def test_one_scheduler_decides_as_without_a_shared_state(given_cluster: Cluster) -> None:
+def test_one_scheduler_decides_as_without_a_shared_state(given_cluster: DrawnCluster) -> None:
     objects = [*given_cluster.nodes, *given_cluster.bound, *given_cluster.pending]
     alone = InMemoryCluster(objects)
     Scheduler(alone, clock=FakeClock(), random=Random(1), initial_backoff=0.0).run_until_idle()

@@ -14,7 +14,7 @@ from kschedfw import Pod, make_node, make_pod
 from kschedfw.api import OwnerReference
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 
 def allocated(*infos: NodeInfo) -> list[NodeAllocation]:
@@ -93,7 +93,7 @@ class TestFragmentation:
 
     @given(clusters(most_pending=4))
     @settings(max_examples=examples(25))
-    def test_is_a_share_of_what_is_free(self, cluster: Cluster) -> None:
+    def test_is_a_share_of_what_is_free(self, cluster: DrawnCluster) -> None:
         nodes = [
             NodeAllocation.of(NodeInfo.of(each, [pod for pod in cluster.bound if pod.node_name == each.name]))
             for each in cluster.nodes
@@ -105,7 +105,7 @@ class TestFragmentation:
     @given(clusters(most_pending=4))
     @settings(max_examples=examples(25))
     def test_is_total_exactly_where_no_pod_fits_and_none_where_each_fits_everywhere(
-        self, cluster: Cluster
+        self, cluster: DrawnCluster
     ) -> None:
         nodes = [NodeAllocation.of(NodeInfo.of(each)) for each in cluster.nodes]
         workload = Workload.of(cluster.pending)

@@ -9,13 +9,13 @@ from random import Random
 import pytest
 from compare.scenes import bare, node, packing, pod, spreading, two_nodes
 from hypothesis import given, settings
-from kschedfw_lab.compare import Change, Comparison, Ground, Move, Setup, compare
+from kschedfw_lab.compare import Comparison, FateChange, Ground, Move, Setup, compare
 
 from kschedfw import InMemoryCluster, Pod, make_pod
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.simulator import Outcome, Simulation
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster, clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 
 def only_move(comparison: Comparison) -> Move:
@@ -33,7 +33,7 @@ def test_all_runs_begin_at_the_same_time_and_attempts_take_equally_long() -> Non
 class TestMoves:
     def test_a_pod_that_another_score_draws_elsewhere(self) -> None:
         move = only_move(compare(two_nodes(pod("web")), [spreading(), packing()]))
-        assert (move.pod, move.change) == ("default/web", Change.MOVED)
+        assert (move.pod, move.change) == ("default/web", FateChange.MOVED)
         assert move.before is not None
         assert move.after is not None
         assert (move.before.node, move.after.node) == ("n2", "n1")
@@ -67,7 +67,7 @@ class TestMoves:
         comparison = compare(cluster, [packing(), spreading()])
         (moves,) = comparison.moves
         lost = next(move for move in moves.moves if move.pod == "default/c")
-        assert lost.change is Change.LOST
+        assert lost.change is FateChange.LOST
         assert lost.after is not None
         assert lost.after.outcome is Outcome.UNSCHEDULABLE
         assert lost.against is not None
@@ -75,7 +75,7 @@ class TestMoves:
         assert moves.causes[Ground.REFUSED, "NodeResourcesFit"] == 1
         (back,) = compare(cluster, [spreading(), packing()]).moves
         gained = next(move for move in back.moves if move.pod == "default/c")
-        assert gained.change is Change.GAINED
+        assert gained.change is FateChange.GAINED
         assert gained.against is None
         assert gained.baseline_against is not None
         assert gained.baseline_against.ground is Ground.REFUSED
@@ -84,7 +84,7 @@ class TestMoves:
         gated = make_pod("gated").requests(cpu=9, memory="1Gi").scheduling_gate("wait").build()
         comparison = compare(two_nodes(gated), [spreading(), bare("NodeResourcesFit")])
         move = only_move(comparison)
-        assert move.change is Change.OTHER
+        assert move.change is FateChange.OTHER
         assert (move.against, move.baseline_against) == (None, None)
 
     def test_a_pod_that_a_configuration_does_not_schedule_at_all(self) -> None:
@@ -92,7 +92,7 @@ class TestMoves:
         default = Setup("default", spreading().profiles)
         (moves,) = compare(cluster, [packing(), default]).moves
         lost = next(move for move in moves.moves if move.pod == "default/own")
-        assert (lost.change, lost.after) == (Change.LOST, None)
+        assert (lost.change, lost.after) == (FateChange.LOST, None)
 
     def test_the_last_attempt_counts(self) -> None:
         # The first pod is refused until preemption has made room for it.
@@ -100,7 +100,7 @@ class TestMoves:
         cluster = InMemoryCluster([node("n1"), victim, make_pod("vip").requests(cpu=4).priority(9).build()])
         (moves,) = compare(cluster, [spreading(), bare("NodeResourcesFit")]).moves
         move = next(each for each in moves.moves if each.pod == "default/vip")
-        assert move.change is Change.LOST
+        assert move.change is FateChange.LOST
         assert move.against is not None
         assert move.against.reasons == ("Insufficient cpu",)
 
@@ -186,7 +186,7 @@ class TestJson:
 class TestProperties:
     @given(clusters(most_nodes=4, most_pending=5))
     @settings(max_examples=examples(8))
-    def test_a_configuration_compared_with_itself_moves_nothing(self, found: Cluster) -> None:
+    def test_a_configuration_compared_with_itself_moves_nothing(self, found: DrawnCluster) -> None:
         cluster = InMemoryCluster([*found.nodes, *found.bound, *found.pending])
         comparison = compare(cluster, [packing("a"), packing("b")])
         assert [moves.moves for moves in comparison.moves] == [()]
@@ -197,11 +197,13 @@ class TestProperties:
 
     @given(clusters(most_nodes=4, most_pending=5))
     @settings(max_examples=examples(8))
-    def test_whoever_moved_has_something_against_the_other_node_on_both_sides(self, found: Cluster) -> None:
+    def test_whoever_moved_has_something_against_the_other_node_on_both_sides(
+        self, found: DrawnCluster
+    ) -> None:
         cluster = InMemoryCluster([*found.nodes, *found.bound, *found.pending])
         comparison = compare(cluster, [spreading(), packing()], seed=Random(1).randrange(9))
         for move in comparison.moves[0].moves:
-            if move.change is Change.MOVED:
+            if move.change is FateChange.MOVED:
                 assert move.before is not None
                 assert move.after is not None
                 assert move.against is not None

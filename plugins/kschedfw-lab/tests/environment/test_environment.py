@@ -37,8 +37,7 @@ from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.simulator import Arrivals, Simulation
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies import Cluster as DrawnCluster
-from kschedfw.testing.strategies import clusters
+from kschedfw.testing.strategies import DrawnCluster, clusters
 
 REGISTRY = Registry()  # one for all: finding plugins takes longer than an episode
 Kind = Literal["nodes", "weights"]

@@ -8,12 +8,12 @@ import attrs
 import pytest
 from kschedfw_lab import QuestionError, ResultsError
 from kschedfw_lab.report.analysis import Analysis, analyse
-from kschedfw_lab.report.comparison import Direction, Row, Verdict, direction_of
+from kschedfw_lab.report.comparison import ComparisonVerdict, Direction, Row, direction_of
 from kschedfw_lab.results.values import Value
 from report import scenes
 
 
-def verdicts(analysis: Analysis, metric: str = "placed") -> dict[str, Verdict]:
+def verdicts(analysis: Analysis, metric: str = "placed") -> dict[str, ComparisonVerdict]:
     (table,) = (table for table in analysis.tables if table.metric == metric)
     return {
         analysis.treatment_label(row.treatment): row.difference.verdict
@@ -31,9 +31,9 @@ class TestComparison:
         """Seeds differ more than policies do, so the means' intervals overlap; the pairs' differences are clear."""
         analysis = analyse(scenes.results(scenes.policies({"default": 0, "good": 2, "bad": -3, "twin": 0})))
         assert verdicts(analysis) == {
-            "good": Verdict.HIGHER,
-            "bad": Verdict.LOWER,
-            "twin": Verdict.SAME,
+            "good": ComparisonVerdict.HIGHER,
+            "bad": ComparisonVerdict.LOWER,
+            "twin": ComparisonVerdict.SAME,
         }
         default, good = overall(analysis, "default").estimate, overall(analysis, "good").estimate
         assert default is not None
@@ -62,19 +62,19 @@ class TestComparison:
             )
             for seed, step in zip(scenes.SEEDS, (3, -2, 1, -1, 2, -3, 1, 1, -1, 0), strict=True)
         ]
-        assert verdicts(analyse(scenes.results(runs))) == {"other": Verdict.CHANCE}
+        assert verdicts(analyse(scenes.results(runs))) == {"other": ComparisonVerdict.CHANCE}
 
     def test_another_baseline_turns_the_signs(self) -> None:
         results = scenes.results(scenes.policies({"default": 0, "good": 2}))
-        assert verdicts(analyse(results, "policy=good")) == {"default": Verdict.LOWER}
+        assert verdicts(analyse(results, "policy=good")) == {"default": ComparisonVerdict.LOWER}
 
     def test_several_comparisons_need_more_pairs(self) -> None:
         """Six pairs are enough for one comparison, and too few for three: Holm's correction."""
         one = analyse(scenes.results(scenes.policies({"default": 0, "good": 4}, range(1, 7))))
-        assert (verdicts(one), one.notes) == ({"good": Verdict.HIGHER}, ())
+        assert (verdicts(one), one.notes) == ({"good": ComparisonVerdict.HIGHER}, ())
         effects = {"default": 0, "good": 4, "twin": 0, "other": 0}
         three = analyse(scenes.results(scenes.policies(effects, range(1, 7))))
-        assert verdicts(three)["good"] is Verdict.TOO_FEW
+        assert verdicts(three)["good"] is ComparisonVerdict.TOO_FEW
         (note,) = three.notes
         assert note == (
             "Some pairs are too few to tell any difference from chance. 3 comparisons with a baseline take at least 7 "
@@ -94,9 +94,9 @@ class TestComparison:
         ]
         analysis = analyse(scenes.results(runs), "policy=a,weight=1")
         assert verdicts(analysis) == {
-            "policy=a, weight=2": Verdict.HIGHER,
-            "policy=b, weight=1": Verdict.SAME,
-            "policy=b, weight=2": Verdict.HIGHER,
+            "policy=a, weight=2": ComparisonVerdict.HIGHER,
+            "policy=b, weight=1": ComparisonVerdict.SAME,
+            "policy=b, weight=2": ComparisonVerdict.HIGHER,
         }
 
     def test_a_baseline_that_no_run_has_together(self) -> None:
@@ -118,7 +118,7 @@ class TestComparison:
             )
             for run in runs
         ]
-        assert verdicts(analyse(scenes.results(runs)), "utilisation.cpu") == {"other": Verdict.SAME}
+        assert verdicts(analyse(scenes.results(runs)), "utilisation.cpu") == {"other": ComparisonVerdict.SAME}
 
     @pytest.mark.parametrize("first", ["policy", "weight"])
     def test_a_factor_that_only_one_policy_has_is_compared_with_it(self, first: str) -> None:
@@ -142,7 +142,7 @@ class TestComparison:
         for baseline in (None, "policy=default"):
             analysis = analyse(scenes.results(runs), baseline)
             assert analysis.context_factors == ("rate",)
-            assert set(verdicts(analysis).values()) == {Verdict.HIGHER}
+            assert set(verdicts(analysis).values()) == {ComparisonVerdict.HIGHER}
             assert len(verdicts(analysis)) == 2
             assert not analysis.unpaired
 
@@ -176,7 +176,9 @@ class TestComparison:
         assert analysis.question.compared == ("policy",)
         only_b = analyse(scenes.results(run for run in runs if run.factors["policy"] == "b"))
         assert only_b.question.compared == ()
-        assert verdicts(analyse(scenes.results(runs), over=["weight", "rate"])) == {"b": Verdict.HIGHER}
+        assert verdicts(analyse(scenes.results(runs), over=["weight", "rate"])) == {
+            "b": ComparisonVerdict.HIGHER
+        }
 
     def test_policies_are_compared_at_each_rate_and_not_the_other_way_round(self) -> None:
         runs = scenes.policies({"default": 0, "good": 2}, rates=[1, 2, 3])
@@ -196,10 +198,10 @@ class TestContexts:
             "rate=2",
         ]
         assert [row.difference.verdict for row in analysis.tables[0].rows if row.difference] == [
-            Verdict.HIGHER,
-            Verdict.HIGHER,
+            ComparisonVerdict.HIGHER,
+            ComparisonVerdict.HIGHER,
         ]
-        assert verdicts(analysis) == {"good": Verdict.HIGHER}
+        assert verdicts(analysis) == {"good": ComparisonVerdict.HIGHER}
 
     def test_overall_a_repetition_counts_once(self) -> None:
         """Else a hundred contexts would make a hundred pairs of one seed."""
@@ -223,7 +225,7 @@ class TestContexts:
     def test_a_factor_can_be_taken_for_a_repetition(self) -> None:
         runs = scenes.policies({"default": 0, "good": 2}, seeds=[1], rates=[float(rate) for rate in range(8)])
         by_rate = analyse(scenes.results(runs), "policy=default")
-        assert verdicts(by_rate) == {"good": Verdict.TOO_FEW}
+        assert verdicts(by_rate) == {"good": ComparisonVerdict.TOO_FEW}
         assert by_rate.notes[0].startswith("Nothing was repeated with another seed")
         over = analyse(scenes.results(runs), "policy=default", over=["rate"])
         assert (over.context_factors, over.notes) == ((), ())
@@ -276,7 +278,7 @@ class TestGaps:
         row = overall(analysis, "good")
         assert row.estimate is not None
         assert row.estimate.low is None
-        assert verdicts(analysis) == {"good": Verdict.TOO_FEW}
+        assert verdicts(analysis) == {"good": ComparisonVerdict.TOO_FEW}
         (note,) = analysis.notes
         assert note == (
             "Nothing was repeated with another seed, so there are no intervals, and nobody can tell a difference from "

@@ -17,7 +17,7 @@ import pytest
 from kschedfw_lab import Drawn, Range, Run, Sweep, SweepError, WorkerProcesses, run_sweep, tune
 from kschedfw_lab.sweep.dask import dask_engine
 from kschedfw_lab.sweep.engine import local_engine
-from kschedfw_lab.sweep.runs import Outcome
+from kschedfw_lab.sweep.runs import RunOutcome
 from sweep.scenes import PATH, cluster_file
 from sweep.test_sweeping import keys, recorded, without_times
 from tuning.test_searching import tuning
@@ -113,7 +113,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(tmp_path: Path) -> None:
     try:
         workers = {executor.submit(os.getpid).result() for _ in range(8)}
 
-        def kill(_run: Run, _outcome: Outcome, done: int, _total: int) -> None:
+        def kill(_run: Run, _outcome: RunOutcome, done: int, _total: int) -> None:
             if done == 3:
                 os.kill(workers.pop(), signal.SIGKILL)
 

@@ -18,7 +18,7 @@ import pytest
 from kschedfw_lab import Run, Sweep, SweepError, read_results, read_series, run_sweep
 from kschedfw_lab.results.reading import read_warnings
 from kschedfw_lab.sweep.errors import EngineError
-from kschedfw_lab.sweep.runs import Outcome
+from kschedfw_lab.sweep.runs import RunOutcome
 from sweep.scenes import TINY, cluster_file, tiny
 
 from kschedfw.testing.processes import interruptible
@@ -119,7 +119,7 @@ def test_the_specification_s_commit_is_told(tmp_path: Path, thread: Executor) ->
 def test_progress_is_told_run_by_run(tmp_path: Path, thread: Executor) -> None:
     told: list[tuple[str, int, int]] = []
 
-    def tell(run: Run, outcome: Outcome, done: int, total: int) -> None:
+    def tell(run: Run, outcome: RunOutcome, done: int, total: int) -> None:
         assert outcome.metrics["placed"] == 6
         told.append((run.key, done, total))
 
@@ -260,7 +260,7 @@ def test_a_metric_that_no_table_can_hold_is_an_error_of_its_run(tmp_path: Path) 
     class Wrong(Executor):
         def submit(self, _fn: Callable[..., Any], /, *args: Any, **_kwargs: Any) -> Future[Any]:
             future: Future[Any] = Future()
-            future.set_result(Outcome(args[0].key, {"placed": float("nan") if args[0].seed == 2 else 1}))
+            future.set_result(RunOutcome(args[0].key, {"placed": float("nan") if args[0].seed == 2 else 1}))
             return future
 
     summary = run_sweep(SEEDS, tmp_path, Wrong())
@@ -270,7 +270,7 @@ def test_a_metric_that_no_table_can_hold_is_an_error_of_its_run(tmp_path: Path) 
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path, thread: Executor) -> None:
-    def interrupt(_run: Run, _outcome: Outcome, done: int, _total: int) -> None:
+    def interrupt(_run: Run, _outcome: RunOutcome, done: int, _total: int) -> None:
         if done == 3:
             assert threading.current_thread() is threading.main_thread()
             os.kill(os.getpid(), signal.SIGINT)

@@ -3,11 +3,11 @@ from .recording.reader import Recording as Recording
 from .recording.reader import open_recording as open_recording
 from .recording.writer import RecordingWriter as RecordingWriter
 from .recording.writer import SegmentLimits as SegmentLimits
-from .records import Change as Change
 from .records import ChangeType as ChangeType
 from .records import Gap as Gap
 from .records import Manifest as Manifest
 from .records import Record as Record
+from .records import RecordedChange as RecordedChange
 from .records import State as State
 from .replaying.comparing import ReplayComparison as ReplayComparison
 from .replaying.comparing import replay_recording as replay_recording

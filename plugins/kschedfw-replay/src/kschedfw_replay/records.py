@@ -33,7 +33,7 @@ class State:
 
 
 @attrs.frozen
-class Change:
+class RecordedChange:
     """One change of one object, with the object after it (for a deletion: as it was last)."""
 
     at: float
@@ -52,5 +52,5 @@ class Gap:
     """The reason, as text for people, such as "the recorder wasn't running"."""
 
 
-Record = State | Change | Gap
+Record = State | RecordedChange | Gap
 """One item of a recording. Their times never decrease within a recording."""

@@ -24,9 +24,9 @@ from random import Random
 from typing import Any, Final
 
 from kschedfw_replay import (
-    Change,
     ChangeType,
     Record,
+    RecordedChange,
     RecordingWriter,
     State,
     open_recording,
@@ -66,28 +66,30 @@ def history(pods: int, nodes: int, seed: int = 0, *, distinct: bool = False) -> 
             if ended_at <= bound_at:
                 _, _, node, pod = heapq.heappop(ends)
                 free[node] += pod["metadata"]["cpu"]
-                yield Change(ended_at, ChangeType.DELETED, _without_cpu(pod))
+                yield RecordedChange(ended_at, ChangeType.DELETED, _without_cpu(pod))
                 continue
             _, pod = coming.popleft()
             node = next(node for node in rounds if free[node] >= pod["metadata"]["cpu"])
             free[node] -= pod["metadata"]["cpu"]
             pod = {**pod, "spec": {**pod["spec"], "nodeName": names[node]}}
             heapq.heappush(ends, (bound_at + random.uniform(0.5, 1.5) * stay, number, node, pod))
-            yield Change(bound_at, ChangeType.MODIFIED, _without_cpu(pod))
+            yield RecordedChange(bound_at, ChangeType.MODIFIED, _without_cpu(pod))
         if distinct and number % _PODS_OF_A_NODE_LIFE == _PODS_OF_A_NODE_LIFE - 1:
             index = number // _PODS_OF_A_NODE_LIFE % nodes
             yield from (
-                Change(at, ChangeType.DELETED, _without_cpu(end[3])) for end in ends if end[2] == index
+                RecordedChange(at, ChangeType.DELETED, _without_cpu(end[3]))
+                for end in ends
+                if end[2] == index
             )
             ends = [end for end in ends if end[2] != index]
             heapq.heapify(ends)
             free[index] = 1000 * _CPU
-            yield Change(at, ChangeType.DELETED, _node(names[index], index))
+            yield RecordedChange(at, ChangeType.DELETED, _node(names[index], index))
             names[index] = f"n{index}-{number}"
-            yield Change(at, ChangeType.ADDED, _node(names[index], index))
+            yield RecordedChange(at, ChangeType.ADDED, _node(names[index], index))
         pod = _pod(number, *random.choice(_SHAPES), distinct=distinct)
         coming.append((at, pod))
-        yield Change(at, ChangeType.ADDED, _without_cpu(pod))
+        yield RecordedChange(at, ChangeType.ADDED, _without_cpu(pod))
 
 
 def _node(name: str, index: int) -> dict[str, Any]:

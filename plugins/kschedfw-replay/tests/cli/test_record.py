@@ -15,7 +15,7 @@ import pytest
 from kschedfw_apiserver import ApiServer, User
 from kschedfw_apiserver.control_plane import ControlPlane, needs_control_plane
 from kschedfw_kubernetes import connect
-from kschedfw_replay import Change, Gap, RecordingError, State, open_recording
+from kschedfw_replay import Gap, RecordedChange, RecordingError, State, open_recording
 from recording.clusters import new_pod, with_a_node
 from recording.histories import folded
 
@@ -36,7 +36,7 @@ def names(out: Path) -> list[str]:
     try:
         for record in open_recording(out):
             found += record.manifests if isinstance(record, State) else []
-            found += [record.manifest] if isinstance(record, Change) else []
+            found += [record.manifest] if isinstance(record, RecordedChange) else []
     except RecordingError:
         return []  # it isn't there yet
     return [each["metadata"]["name"] for each in found if each["kind"] == "Pod"]
@@ -81,7 +81,7 @@ def test_a_recorder_that_was_killed_goes_on_after_a_gap(server: ApiServer, tmp_p
     assert run(["record", "--out", str(out), "--kubeconfig", str(kubeconfig), "--for", "1s"]) == 0
     first, seen, gap, state = open_recording(out)
     assert isinstance(first, State)
-    assert isinstance(seen, Change)
+    assert isinstance(seen, RecordedChange)
     assert isinstance(gap, Gap)
     assert isinstance(state, State)
     assert (gap.since, gap.until, gap.reason) == (seen.at, state.at, "the recorder wasn't running")

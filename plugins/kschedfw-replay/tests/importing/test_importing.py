@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kschedfw_replay import Change, Record, State, open_recording
+from kschedfw_replay import Record, RecordedChange, State, open_recording
 from kschedfw_replay.importing.observations import Binding, Importer, Observation
 from kschedfw_replay.recording.recorder import Fields
 from recording.histories import folded, pod
@@ -40,7 +40,7 @@ def imported(tmp_path: Path, file: Path, format: str, *options: str) -> list[Rec
 
 def told(records: list[Record]) -> list[tuple[float, str, str]]:
     """The time, type and name of each change."""
-    changes = [record for record in records if isinstance(record, Change)]
+    changes = [record for record in records if isinstance(record, RecordedChange)]
     return [(each.at, each.type.value, each.manifest["metadata"]["name"]) for each in changes]  # type: ignore[index]
 
 
@@ -115,7 +115,7 @@ def test_a_recording_of_the_simulator_is_read(tmp_path: Path) -> None:
     records = imported(tmp_path, file, "simulator")
     assert told(records) == [(2.5, "ADDED", "p"), (3.5, "MODIFIED", "p"), (5.5, "DELETED", "p")]
     last = records[-1]
-    assert isinstance(last, Change)
+    assert isinstance(last, RecordedChange)
     assert last.manifest["spec"]["nodeName"] == "n"  # type: ignore[index]
 
 
@@ -198,7 +198,7 @@ def test_an_audit_log_is_read(tmp_path: Path) -> None:
         (11, "DELETED", "n"),
     ]
     binding = records[2]
-    assert isinstance(binding, Change)
+    assert isinstance(binding, RecordedChange)
     manifest: Any = binding.manifest
     assert manifest["spec"]["nodeName"] == "n"
     assert manifest["status"]["conditions"] == [{"type": "PodScheduled", "status": "True"}]

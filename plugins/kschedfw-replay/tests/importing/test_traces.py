@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from kschedfw_replay import Change, Record, State, open_recording, replay_recording
+from kschedfw_replay import Record, RecordedChange, State, open_recording, replay_recording
 from kschedfw_replay.importing import alibaba, tables
 from kschedfw_replay.importing.tables import Row, sort_rows
 from recording.histories import folded
@@ -37,7 +37,7 @@ def told(records: Sequence[Record], zero: float) -> list[tuple[float, str, str, 
     """The time in the trace, type, name and node of each change."""
     found = []
     for record in records:
-        if isinstance(record, Change):
+        if isinstance(record, RecordedChange):
             manifest: Any = record.manifest
             node = manifest.get("spec", {}).get("nodeName", "")
             found.append((record.at - zero, record.type.value, manifest["metadata"]["name"], node))
@@ -118,7 +118,7 @@ def test_googles_trace_of_2011_is_read_in_parts_with_what_became_of_tasks(tmp_pa
     there = folded(records)
     assert there["machine-5"]["status"]["allocatable"] == {"cpu": "64", "memory": str(128 * GI), "pods": "1k"}
     assert there["machine-5"]["metadata"]["labels"]["platform"] == "Hof"
-    changes = [record for record in records if isinstance(record, Change)]
+    changes = [record for record in records if isinstance(record, RecordedChange)]
     waiting: Any = changes[1].manifest
     assert waiting["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "32", "memory": str(64 * GI)}
     assert waiting["spec"]["priority"] == 9

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-from kschedfw_replay import Change, ChangeType, Gap, Record, RecordingWriter, SegmentLimits, State
+from kschedfw_replay import ChangeType, Gap, Record, RecordedChange, RecordingWriter, SegmentLimits, State
 
 from kschedfw import VirtualClock
 
@@ -43,7 +43,7 @@ def histories(draw: st.DrawFn, start: float = 0.0) -> list[Record]:
         records.append(State(at, tuple(pod(name, value=draw(_VALUES)) for name in names)))
         for _ in range(draw(st.integers(0, 6))):
             at += draw(st.floats(0, 3))
-            records.append(Change(at, draw(st.sampled_from(ChangeType)), draw(_manifests())))
+            records.append(RecordedChange(at, draw(st.sampled_from(ChangeType)), draw(_manifests())))
     return records
 
 
@@ -58,9 +58,9 @@ def write(path: Path, records: Iterable[Record], limits: SegmentLimits | None = 
 
 SMALL: tuple[Record, ...] = (
     State(10.0, (pod("a", nodeName="n"), pod("b"))),
-    Change(11.0, ChangeType.ADDED, pod("c")),
-    Change(12.5, ChangeType.MODIFIED, pod("b", nodeName="n")),
-    Change(14.0, ChangeType.DELETED, pod("a", nodeName="n")),
+    RecordedChange(11.0, ChangeType.ADDED, pod("c")),
+    RecordedChange(12.5, ChangeType.MODIFIED, pod("b", nodeName="n")),
+    RecordedChange(14.0, ChangeType.DELETED, pod("a", nodeName="n")),
 )
 
 
@@ -71,9 +71,9 @@ def folded(records: Iterable[Record]) -> Mapping[str, Any]:
         match record:
             case State():
                 pods = {_name(each): each for each in record.manifests}
-            case Change(type=ChangeType.DELETED):
+            case RecordedChange(type=ChangeType.DELETED):
                 pods.pop(_name(record.manifest), None)
-            case Change():
+            case RecordedChange():
                 pods[_name(record.manifest)] = record.manifest
     return pods
 

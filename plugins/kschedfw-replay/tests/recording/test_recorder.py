@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes import KubernetesCluster, NotSyncedError, connect
-from kschedfw_replay import Change, ChangeType, Gap, Record, RecordingWriter, State, open_recording
+from kschedfw_replay import ChangeType, Gap, Record, RecordedChange, RecordingWriter, State, open_recording
 from kschedfw_replay.recording.lines import Key, key_of
 from kschedfw_replay.recording.recorder import RECORDED_KINDS, Fields, Recorder
 from recording.clusters import as_added, change_something, new_pod, served_state, with_a_node
@@ -73,7 +73,7 @@ def after(records: list[Record]) -> Mapping[Key, Any]:
         match record:
             case State():
                 objects = {key_of(each): each for each in record.manifests}
-            case Change():
+            case RecordedChange():
                 key = key_of(record.manifest)
                 assert (key in objects) is (record.type is not ChangeType.ADDED)
                 if record.type is ChangeType.DELETED:
@@ -103,7 +103,7 @@ def test_the_records_amount_to_the_cluster_whatever_happens_to_the_connections(
     first, *rest = recorded.records()
     assert isinstance(first, State)
     # The server remembered all changes, so none was missed.
-    assert all(isinstance(record, Change) for record in rest)
+    assert all(isinstance(record, RecordedChange) for record in rest)
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def test_the_cluster_s_own_decision_is_recorded(server: ApiServer, recorded: Rec
     server.cluster.bind(pod, "n")
     eventually(recorded.is_up_to_date)
     *_, bound = recorded.records()
-    assert isinstance(bound, Change)
+    assert isinstance(bound, RecordedChange)
     manifest: Any = bound.manifest
     assert manifest["spec"]["nodeName"] == "n"
     assert manifest["status"]["conditions"] == [{"type": "PodScheduled", "status": "True"}]
@@ -150,7 +150,7 @@ def test_a_change_of_nothing_that_scheduling_reads_is_not_recorded(
     server.cluster.update(pod.with_metadata(with_note))
     server.cluster.add(new_pod("q"))
     eventually(recorded.is_up_to_date)
-    changes = [record for record in recorded.records() if isinstance(record, Change)]
+    changes = [record for record in recorded.records() if isinstance(record, RecordedChange)]
     assert [each.type for each in changes] == [ChangeType.ADDED] * 2
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kschedfw_replay import (
-    Change,
     ChangeType,
     Gap,
     Record,
+    RecordedChange,
     RecordingError,
     RecordingWriter,
     SegmentLimits,
@@ -79,7 +79,7 @@ def test_what_the_reader_refuses_is_refused_by_the_writer(odd: list[tuple[float,
                 state = State(until, (pod("a", value=value),))
                 for record in (
                     state,
-                    Change(since, ChangeType.ADDED, pod("b", value=value)),
+                    RecordedChange(since, ChangeType.ADDED, pod("b", value=value)),
                     Gap(since, until, "odd"),
                     state,
                 ):
@@ -184,7 +184,7 @@ def test_nothing_that_was_flushed_is_lost_when_the_recorder_is_killed(tmp_path: 
             process.kill()
             flushed = max([flushed, *map(int, process.stdout)])
         recording = open_recording(tmp_path / str(run))
-        numbers = [int(each.at) for each in recording if isinstance(each, Change)]
+        numbers = [int(each.at) for each in recording if isinstance(each, RecordedChange)]
         assert numbers == list(range(len(numbers)))
         assert len(numbers) > flushed
         assert recording.unfinished
@@ -246,11 +246,11 @@ def test_a_recording_is_not_gone_on_with_as_another_ones(tmp_path: Path, options
 @pytest.mark.parametrize(
     ("record", "why"),
     [
-        (Change(9.0, ChangeType.ADDED, pod("x")), "times never decrease"),
+        (RecordedChange(9.0, ChangeType.ADDED, pod("x")), "times never decrease"),
         (Gap(12.0, 11.0, ""), "times never decrease"),
         (State(11.0, ()), "a state without a gap before it"),
-        (Change(11.0, ChangeType.ADDED, {"kind": "Pod"}), "needs apiVersion, kind and metadata.name"),
-        (Change(11.0, ChangeType.ADDED, {**pod("x"), "spec": object()}), "can't be written as JSON"),
+        (RecordedChange(11.0, ChangeType.ADDED, {"kind": "Pod"}), "needs apiVersion, kind and metadata.name"),
+        (RecordedChange(11.0, ChangeType.ADDED, {**pod("x"), "spec": object()}), "can't be written as JSON"),
     ],
 )
 def test_a_record_out_of_turn_is_refused_and_the_rest_stays(tmp_path: Path, record: Record, why: str) -> None:
@@ -269,4 +269,4 @@ def test_a_change_comes_after_a_state(tmp_path: Path) -> None:
         writer.write(SMALL[0])
         writer.write(Gap(20.0, 21.0, "blind"))
         with pytest.raises(RecordingError, match="a change before a state"):
-            writer.write(Change(22.0, ChangeType.ADDED, pod("x")))
+            writer.write(RecordedChange(22.0, ChangeType.ADDED, pod("x")))

@@ -9,7 +9,7 @@ from random import Random
 
 import attrs
 from hypothesis import strategies as st
-from kschedfw_replay import Change, ChangeType, Record, State
+from kschedfw_replay import ChangeType, Record, RecordedChange, State
 from kschedfw_replay.recording.recorder import Fields
 
 from kschedfw import InMemoryCluster, Node, Pod, Registry, Scheduler, VirtualClock, make_node, make_pod
@@ -92,7 +92,7 @@ class RecordedCluster:
             return
         obj, now = event.object, self.clock.now()
         manifest = self._fields.manifest(self._fields.of(obj))
-        self.records.append(Change(now, ChangeType(event.type.value), manifest))
+        self.records.append(RecordedChange(now, ChangeType(event.type.value), manifest))
         was_bound = isinstance(event.old, Pod) and bool(event.old.node_name)
         if isinstance(obj, Pod) and obj.node_name and not was_bound:
             arrival = self._lives[obj.key]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_lab import Sweep
 from kschedfw_lab.sweep.draws import Draw, drawn
-from kschedfw_replay import Change, ChangeType, Record, State
+from kschedfw_replay import ChangeType, Record, RecordedChange, State
 from kschedfw_replay.replaying.claims import NO_EPHEMERAL, NO_VOLUME, UNKNOWN_CLAIM
 from kschedfw_replay.replaying.trace import read_trace
 from recording.histories import write
@@ -145,7 +145,7 @@ def records(found: list[Coming]) -> list[Record]:
     seen = [pair for number, each in enumerate(found) for pair in happenings(number, each)]
     seen.sort(key=lambda pair: pair[0])  # stable: a claim comes before its pod
     manifests = [(max(at, START + 1), obj if isinstance(obj, dict) else to_manifest(obj)) for at, obj in seen]
-    changes = [Change(at, ChangeType.MODIFIED, manifest) for at, manifest in manifests]
+    changes = [RecordedChange(at, ChangeType.MODIFIED, manifest) for at, manifest in manifests]
     return [State(START, tuple(cluster())), *changes]
 
 
@@ -231,7 +231,7 @@ def test_claim_that_several_pods_name_stays_shared(draw: Draw, tmp_path: Path) -
     pods = [make_pod(f"p{number}").claim("shared").build() for number in range(4)]
     state = [*cluster(), to_manifest(shared.bound_to("v").build()), to_manifest(volume.build())]
     changes = [
-        Change(START + 1.0 + number * DAY, ChangeType.ADDED, to_manifest(pod))
+        RecordedChange(START + 1.0 + number * DAY, ChangeType.ADDED, to_manifest(pod))
         for number, pod in enumerate(pods)
     ]
     write(tmp_path / "r", [State(START, tuple(state)), *changes])

@@ -11,7 +11,7 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kschedfw_replay import Change, ChangeType, Gap, Record, RecordingError, State
+from kschedfw_replay import ChangeType, Gap, Record, RecordedChange, RecordingError, State
 from kschedfw_replay.replaying.comparing import ReplayComparison, replay_recording
 from kschedfw_replay.replaying.history import History
 from kschedfw_replay.replaying.measures import Waits
@@ -49,16 +49,16 @@ def state(*objects: Named, at: float = 0.0) -> State:
     return State(at, tuple(map(to_manifest, objects)))
 
 
-def added(at: float, obj: Named) -> Change:
-    return Change(at, ChangeType.ADDED, to_manifest(obj))
+def added(at: float, obj: Named) -> RecordedChange:
+    return RecordedChange(at, ChangeType.ADDED, to_manifest(obj))
 
 
-def changed(at: float, obj: Named) -> Change:
-    return Change(at, ChangeType.MODIFIED, to_manifest(obj))
+def changed(at: float, obj: Named) -> RecordedChange:
+    return RecordedChange(at, ChangeType.MODIFIED, to_manifest(obj))
 
 
-def deleted(at: float, obj: Named) -> Change:
-    return Change(at, ChangeType.DELETED, to_manifest(obj))
+def deleted(at: float, obj: Named) -> RecordedChange:
+    return RecordedChange(at, ChangeType.DELETED, to_manifest(obj))
 
 
 @given(arrivals())
@@ -304,7 +304,7 @@ def test_fidelity_tells_a_better_node_from_one_that_refuses_the_pod_and_from_a_r
         added(2.0, refused),
         changed(2.0, on("n0", refused)),
         added(3.0, patient),
-        Change(3.0, ChangeType.MODIFIED, told),
+        RecordedChange(3.0, ChangeType.MODIFIED, told),
     ]
     found = disagreements(records)
     assert {name: (each.agreement, each.cause) for name, each in found.items()} == {

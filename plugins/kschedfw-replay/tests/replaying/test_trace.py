@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_lab import Sweep, run_one
 from kschedfw_lab.sweep.draws import Draw, drawn
-from kschedfw_replay import Change, ChangeType, Record, RecordingError, State
+from kschedfw_replay import ChangeType, Record, RecordedChange, RecordingError, State
 from kschedfw_replay.replaying.trace import read_trace
 from recording.histories import write
 from replaying.scenes import START, Arrival, RecordedCluster, nodes, pod
@@ -77,14 +77,14 @@ def test_pod_that_was_never_bound_leaves_when_it_was_deleted_also_if_it_is_place
     """As in a replay. Nobody bound the first one and the last one in the recorded cluster."""
     state = State(START, tuple(map(to_manifest, nodes(1))))
     changes = [
-        Change(at, ChangeType.ADDED, to_manifest(each))
+        RecordedChange(at, ChangeType.ADDED, to_manifest(each))
         for at, each in ((START, pod("first", "3")), (START + 1, pod("huge", "9")), (START + 2, pod("late")))
     ]
     deleted = [
-        Change(at, ChangeType.DELETED, each.manifest)
+        RecordedChange(at, ChangeType.DELETED, each.manifest)
         for at, each in zip((START + 10, START + 12), changes[:2], strict=True)
     ]
-    write(tmp_path / "r", [state, *changes, *deleted, Change(START + 20, ChangeType.ADDED, TICK)])
+    write(tmp_path / "r", [state, *changes, *deleted, RecordedChange(START + 20, ChangeType.ADDED, TICK)])
     lifetimes = {
         each.name: each.annotations["kschedfw/lifetime-seconds"]
         for each in read_trace(tmp_path / "r").objects
@@ -113,11 +113,11 @@ def test_pods_with_the_same_name_get_others_and_nodes_are_those_of_the_begin(tmp
         tmp_path / "r",
         [
             State(0.0, (to_manifest(nodes(1)[0]),)),
-            Change(1.0, ChangeType.ADDED, first),
-            Change(2.0, ChangeType.DELETED, first),
-            Change(3.0, ChangeType.ADDED, first),
-            Change(4.0, ChangeType.ADDED, to_manifest(late)),
-            Change(5.0, ChangeType.ADDED, to_manifest(pod("static").bound_to("n0"))),
+            RecordedChange(1.0, ChangeType.ADDED, first),
+            RecordedChange(2.0, ChangeType.DELETED, first),
+            RecordedChange(3.0, ChangeType.ADDED, first),
+            RecordedChange(4.0, ChangeType.ADDED, to_manifest(late)),
+            RecordedChange(5.0, ChangeType.ADDED, to_manifest(pod("static").bound_to("n0"))),
         ],
     )
     objects = read_trace(tmp_path / "r").objects
@@ -165,7 +165,7 @@ def presences(draw: st.DrawFn) -> tuple[list[Presence], float]:
 
 def records(presences: list[Presence], end: float) -> list[Record]:
     """What a recorder would have written; the last record is at the end."""
-    happenings = [(end, 0, Change(end, ChangeType.ADDED, TICK))]
+    happenings = [(end, 0, RecordedChange(end, ChangeType.ADDED, TICK))]
     for number, each in enumerate(presences):
         of_it = pod(f"p{number}", "1m")
         times = ((each.begins, of_it), (each.bound, of_it.bound_to("n0")), (each.ends, None))
@@ -173,7 +173,7 @@ def records(presences: list[Presence], end: float) -> list[Record]:
             if at is not None and at < end:
                 change = ChangeType.DELETED if state is None else ChangeType.MODIFIED
                 manifest = to_manifest(of_it if state is None else state)
-                happenings.append((at, order, Change(at, change, manifest)))
+                happenings.append((at, order, RecordedChange(at, change, manifest)))
     happenings.sort(key=lambda each: each[:2])
     return [State(START, tuple(map(to_manifest, nodes(1)))), *(change for *_, change in happenings)]
 

@@ -18,7 +18,7 @@ from kschedfw.what_if import Refused
 from kschedfw_advisor.cli.what_if_output import Background, pods_text, price_text
 from kschedfw_advisor.node_groups import NodeGroup
 from kschedfw_advisor.quotas import Uncreated
-from kschedfw_advisor.scale_up import Purchase, ScaleUp, Search
+from kschedfw_advisor.scale_up import Purchase, ScaleUp, ScaleUpSearch
 
 _REASONS_SHOWN: Final = 5
 
@@ -83,7 +83,7 @@ def outcome_of(answer: ScaleUp) -> ScaleUpOutcome:
     return ScaleUpOutcome.SOME_PLACED if answer.best.refused else ScaleUpOutcome.ALL_PLACED
 
 
-def _search_json(search: Search) -> dict[str, object]:
+def _search_json(search: ScaleUpSearch) -> dict[str, object]:
     return {"cost": search.cost, "lowerBound": search.bound, "gap": search.gap}
 
 
@@ -158,7 +158,7 @@ def _have_prices(groups: Sequence[NodeGroup]) -> bool:
     return all(group.price is not None for group in groups)
 
 
-def _searched(search: Search | None, is_better: str) -> str:
+def _searched(search: ScaleUpSearch | None, is_better: str) -> str:
     """Return the line on how much cheaper another mixture of the groups could be."""
     if search is None:
         install = how_to_install("kschedfw-advisor", "optimal")

@@ -49,7 +49,7 @@ from kschedfw_advisor.cli.scaling_plan import read_plan
 from kschedfw_advisor.cli.what_if_input import JsonOption
 from kschedfw_advisor.cli.what_if_output import counts_text
 from kschedfw_advisor.explore.changes import Change
-from kschedfw_advisor.explore.outcome import MOVES, Move, Outcome, moves
+from kschedfw_advisor.explore.outcome import MOVES, Move, SimulatedOutcome, moves
 from kschedfw_advisor.explore.workbench import Workbench
 
 MOST_BYTES: Final = 4 << 20
@@ -91,8 +91,8 @@ class Difference:
     """The outcome before the changes and after them, and the pods that fare differently."""
 
     changes: Sequence[Change]
-    before: Outcome
-    after: Outcome
+    before: SimulatedOutcome
+    after: SimulatedOutcome
     moves: Sequence[Move]
 
     @property
@@ -234,7 +234,7 @@ def to_json(found: Difference, notes: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _waiting(outcome: Outcome) -> int:
+def _waiting(outcome: SimulatedOutcome) -> int:
     return sum(not outcome.fates[pod.key].node for pod in outcome.pods)
 
 

@@ -22,7 +22,7 @@ class Fate:
 
 
 @attrs.frozen(eq=False)
-class Outcome:
+class SimulatedOutcome:
     """The cluster after changes, and after all pending pods were tried in the order of the queue.
 
     `fates` has every pod by its key, those that preemption took away included; `pods` only those that are there.
@@ -61,7 +61,7 @@ class Move(msgspec.Struct, frozen=True):
     workload: str = ""
 
 
-def moves(before: Outcome, after: Outcome) -> Iterator[Move]:
+def moves(before: SimulatedOutcome, after: SimulatedOutcome) -> Iterator[Move]:
     """The pods that fare differently, in the order of the clusters."""
     for pod in {**before.fates, **after.fates}:
         had, has = before.fates.get(pod), after.fates.get(pod)

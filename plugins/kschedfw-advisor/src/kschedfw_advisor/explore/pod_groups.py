@@ -9,7 +9,7 @@ import msgspec
 
 from kschedfw import Pod
 from kschedfw.api import PodGroup, group_key
-from kschedfw_advisor.explore.outcome import Fate, Outcome
+from kschedfw_advisor.explore.outcome import Fate, SimulatedOutcome
 
 PENDING = "pending"
 IN_PART = "in part"
@@ -32,7 +32,7 @@ class PodGroupRow(msgspec.Struct, frozen=True):
     why: str
 
 
-def pod_groups(outcome: Outcome, places: Mapping[str, int]) -> list[PodGroupRow]:
+def pod_groups(outcome: SimulatedOutcome, places: Mapping[str, int]) -> list[PodGroupRow]:
     """Return the groups with members, those that lack places first; none where pods are scheduled one by one."""
     members: dict[str, list[Pod]] = {}
     for pod in outcome.pods if outcome.groups is not None else ():

@@ -9,7 +9,7 @@ import msgspec
 
 from kschedfw import InMemoryCluster, Node
 from kschedfw.cluster import free_pods
-from kschedfw.pages import Replay, replay
+from kschedfw.pages import ReplayView, replay
 from kschedfw.scheduler import FirstByNameSelector, Setup, close_extenders, make_extenders
 from kschedfw.simulator import Arrivals, Report, Simulation, Timeline
 from kschedfw_advisor.explore.changes import ChangeError
@@ -46,7 +46,7 @@ class Simulations:
     def labels(self) -> Sequence[str]:
         return (KEPT, ORIGINAL, *self._others)
 
-    def run(self, asked: Asked, is_over: Callable[[], bool]) -> Replay:
+    def run(self, asked: Asked, is_over: Callable[[], bool]) -> ReplayView:
         """Run them, one after another; each ends early when `is_over` is true.
 
         Raises:

@@ -12,7 +12,7 @@ from kschedfw.cluster import Workload
 from kschedfw.pages import ClusterMap, cluster_map
 from kschedfw_advisor.explore.changes import Change
 from kschedfw_advisor.explore.forms import ProfileForm, profile_forms
-from kschedfw_advisor.explore.outcome import Move, Outcome, moves
+from kschedfw_advisor.explore.outcome import Move, SimulatedOutcome, moves
 from kschedfw_advisor.explore.pod_groups import PodGroupRow, pod_groups
 from kschedfw_advisor.explore.workbench import Changes, Workbench
 
@@ -94,7 +94,7 @@ def state_of(bench: Workbench, changes: Changes = ()) -> State:
     )
 
 
-def _waiting(bench: Workbench, outcome: Outcome, places: Mapping[str, int]) -> list[Waiting]:
+def _waiting(bench: Workbench, outcome: SimulatedOutcome, places: Mapping[str, int]) -> list[Waiting]:
     """Return the pods of these places that find no place, by workload and reason; those with the most pods first."""
     found: dict[tuple[Workload, str], list[int]] = {}
     for pod in outcome.pods:
@@ -109,7 +109,7 @@ def _waiting(bench: Workbench, outcome: Outcome, places: Mapping[str, int]) -> l
     return sorted(waiting, key=lambda each: -len(each.pods))
 
 
-def _tried(bench: Workbench, before: Outcome, after: Outcome, changes: Changes) -> Tried:
+def _tried(bench: Workbench, before: SimulatedOutcome, after: SimulatedOutcome, changes: Changes) -> Tried:
     differing = list(moves(before, after))
     pods = {pod.key: pod for pod in (*before.pods, *after.pods)}
     listed = [

@@ -19,7 +19,7 @@ from kschedfw.what_if import Schedule
 from kschedfw_advisor.drain_plan import DrainPlan, plan_drain
 from kschedfw_advisor.explore.changes import Change, ChangeError, ClusterChange, ConfigurationChange
 from kschedfw_advisor.explore.configuration_document import ConfigurationDocument
-from kschedfw_advisor.explore.outcome import Fate, Outcome
+from kschedfw_advisor.explore.outcome import Fate, SimulatedOutcome
 from kschedfw_advisor.explore.work import Work
 
 Changes = tuple[Change, ...]
@@ -58,7 +58,7 @@ class Workbench:
         self._done: list[Changes] = []
         self._undone: list[Changes] = []
         self._prepared: OrderedDict[bytes, tuple[SchedulerConfiguration, WhatIf]] = OrderedDict()
-        self._outcomes: BoundedDict[bytes, Outcome] = BoundedDict(_REMEMBERED)
+        self._outcomes: BoundedDict[bytes, SimulatedOutcome] = BoundedDict(_REMEMBERED)
         self.outcome()
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class Workbench:
         """Return the configuration with these changes as a KubeSchedulerConfiguration with every field written out."""
         return self._edited(self.kept if changes is None else changes).content
 
-    def outcome(self, changes: Changes | None = None) -> Outcome:
+    def outcome(self, changes: Changes | None = None) -> SimulatedOutcome:
         """Return the fates of the pods after these changes, by default the kept ones.
 
         Raises:
@@ -207,7 +207,7 @@ class Workbench:
         """Return the workload that the pod is of; None for a pod by itself."""
         return workload_of(pod, self._cluster)
 
-    def _tried(self, changes: Changes) -> Outcome:
+    def _tried(self, changes: Changes) -> SimulatedOutcome:
         early: list[Schedule] = []
         with self._changed(changes, early) as (trial, what_if, notes):
             there = {pod.key: pod for pod in what_if.pods}
@@ -225,7 +225,7 @@ class Workbench:
             for pod in pods:
                 if not pod.node_name and not fates[pod.key].why:
                     fates[pod.key] = Fate(why=_set_aside(pod, trial))
-            return Outcome(what_if.nodes, pods, fates, notes, _groups(what_if))
+            return SimulatedOutcome(what_if.nodes, pods, fates, notes, _groups(what_if))
 
     def _schedule(self, trial: Transaction, what_if: WhatIf) -> Schedule:
         """Schedule the pending pods."""

@@ -4,7 +4,7 @@ from .budget import OutOfStepsError as OutOfStepsError
 from .kubernetes import Version as Version
 from .selector import COST_LIMIT as COST_LIMIT
 from .selector import AttributeValue as AttributeValue
+from .selector import CompiledSelector as CompiledSelector
 from .selector import DeviceInput as DeviceInput
-from .selector import Selector as Selector
 from .selector import compile_selector as compile_selector
 from .values import SelectorError as SelectorError

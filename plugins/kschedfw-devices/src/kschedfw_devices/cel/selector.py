@@ -86,7 +86,7 @@ class _Domains(Map):
 
 
 @attrs.frozen
-class Selector:
+class CompiledSelector:
     """A compiled expression. Made by `compile_selector`."""
 
     expression: str
@@ -129,7 +129,7 @@ _CONVERSIONS: Final = {
 }
 
 
-def compile_selector(expression: str) -> Selector:
+def compile_selector(expression: str) -> CompiledSelector:
     """Compile a selector; equal expressions are compiled once.
 
     An invalid one raises nothing here: see `Selector.compile_error`; its `max_cost` is the largest uint64.
@@ -138,7 +138,7 @@ def compile_selector(expression: str) -> Selector:
 
 
 @functools.lru_cache(maxsize=_CACHED)
-def _compile(expression: str) -> Selector:
+def _compile(expression: str) -> CompiledSelector:
     try:
         if len(expression.encode(errors="surrogatepass")) > _MAX_LENGTH:
             raise CompileError(f"Too long: may not be more than {_MAX_LENGTH} bytes")
@@ -149,5 +149,5 @@ def _compile(expression: str) -> Selector:
         program = plan(tree)
     # It is raised, too, if the library for patterns isn't installed.
     except SelectorError as error:
-        return Selector(expression, str(error), _UNKNOWN_COST)
-    return Selector(expression, None, estimated_cost(tree), program)
+        return CompiledSelector(expression, str(error), _UNKNOWN_COST)
+    return CompiledSelector(expression, None, estimated_cost(tree), program)

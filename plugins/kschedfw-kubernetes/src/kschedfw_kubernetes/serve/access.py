@@ -48,7 +48,7 @@ ANONYMOUS: Final = User("system:anonymous", groups=("system:unauthenticated",))
 
 
 @attrs.frozen
-class Verdict:
+class AccessVerdict:
     """The API server's decision on a request, with its reason if it gives one."""
 
     allowed: bool
@@ -78,13 +78,13 @@ class Access:
             _log.error(Structured("Unable to authenticate the request", err=error))
             return None
 
-    def verdict(self, user: User, verb: str, path: str) -> Verdict:
+    def verdict(self, user: User, verb: str, path: str) -> AccessVerdict:
         """Return the API server's decision on whether the user may use the verb on the path.
 
         Raises the errors of the review.
         """
         if _ALMIGHTY in user.groups:
-            return Verdict(allowed=True)
+            return AccessVerdict(allowed=True)
         return self._verdict(user, verb, path)
 
     def _review_token(self, token: str) -> User | None:
@@ -96,7 +96,7 @@ class Access:
         status = self._authentication(TOKEN_REVIEWS, review).get("status") or {}
         return _user(status.get("user") or {}) if status.get("authenticated") else None
 
-    def _review_access(self, user: User, verb: str, path: str) -> Verdict:
+    def _review_access(self, user: User, verb: str, path: str) -> AccessVerdict:
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
@@ -110,7 +110,7 @@ class Access:
         }
         status = self._authorization(ACCESS_REVIEWS, review).get("status") or {}
         allowed = bool(status.get("allowed")) and not status.get("denied")
-        return Verdict(allowed, str(status.get("reason") or ""))
+        return AccessVerdict(allowed, str(status.get("reason") or ""))
 
 
 def _remembering(

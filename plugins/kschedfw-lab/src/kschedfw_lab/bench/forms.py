@@ -58,7 +58,7 @@ def in_form(plugin: type[AnyPlugin], form: Form) -> type[AnyPlugin]:
     return type(plugin.__name__, (plugin,), {"__module__": plugin.__module__, **without})
 
 
-class Verdict(Enum):
+class FormVerdict(Enum):
     """The comparison of two sets of runs. They differ if they don't overlap."""
 
     SLOWER = "slower"
@@ -94,10 +94,10 @@ class FormRuns:
     def slowest(self) -> float:
         return max(self.seconds)
 
-    def against(self, other: FormRuns) -> Verdict:
+    def against(self, other: FormRuns) -> FormVerdict:
         if self.fastest > other.slowest:
-            return Verdict.SLOWER
-        return Verdict.FASTER if self.slowest < other.fastest else Verdict.NO_DIFFERENCE
+            return FormVerdict.SLOWER
+        return FormVerdict.FASTER if self.slowest < other.fastest else FormVerdict.NO_DIFFERENCE
 
 
 @attrs.frozen
@@ -161,7 +161,7 @@ class FormsComparison:
         Return None if the difference is within the noise, or if the plugin wasn't called.
         """
         without = self.runs[0]
-        more = self.was_asked and each.against(without) is Verdict.SLOWER
+        more = self.was_asked and each.against(without) is FormVerdict.SLOWER
         return each.median - without.median if more else None
 
     def to_json(self) -> dict[str, object]:

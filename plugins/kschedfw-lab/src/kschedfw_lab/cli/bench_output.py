@@ -10,7 +10,7 @@ from rich.text import Text
 
 from kschedfw import Evaluation, default_profile
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
-from kschedfw_lab.bench.forms import FormRuns, FormsComparison, Verdict
+from kschedfw_lab.bench.forms import FormRuns, FormsComparison, FormVerdict
 from kschedfw_lab.bench.growth import LIMIT_BYTES, Axis, GrowthRow
 from kschedfw_lab.bench.memo import PluginUse
 from kschedfw_lab.bench.report import BenchReport
@@ -273,18 +273,18 @@ def _forms(forms: FormsComparison) -> Padding:
     )
 
 
-def _no_cost(verdict: Verdict) -> str:
-    return "none, it is faster" if verdict is Verdict.FASTER else verdict.value
+def _no_cost(verdict: FormVerdict) -> str:
+    return "none, it is faster" if verdict is FormVerdict.FASTER else verdict.value
 
 
 def _against(each: FormRuns, before: FormRuns) -> str:
     match each.against(before):
-        case Verdict.FASTER:
+        case FormVerdict.FASTER:
             return f"{before.median / each.median:,.2f} × as fast"
-        case Verdict.SLOWER:
+        case FormVerdict.SLOWER:
             return f"{each.median / before.median:,.2f} × as slow"
-        case Verdict.NO_DIFFERENCE:
-            return Verdict.NO_DIFFERENCE.value
+        case FormVerdict.NO_DIFFERENCE:
+            return FormVerdict.NO_DIFFERENCE.value
 
 
 def _sampling(percentage: int) -> str:

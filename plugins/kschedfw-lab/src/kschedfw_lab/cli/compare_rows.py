@@ -8,7 +8,7 @@ import attrs
 
 from kschedfw.api import PODS
 from kschedfw.simulator import Decision, Outcome
-from kschedfw_lab.compare import Against, Change, Comparison, Ground, Move, Moves, NodeAllocation, Run
+from kschedfw_lab.compare import Against, Comparison, FateChange, Ground, Move, Moves, NodeAllocation, Run
 
 FEW_NODES = 20
 """The most nodes that are shown one by one. More nodes are counted by how full they are."""
@@ -200,8 +200,8 @@ def _changes(all_moves: Sequence[Moves]) -> Section:
         tuple(moves.label for moves in all_moves),
         [
             (change.value, tuple(f"{moves.count(change):,}" for moves in all_moves))
-            for change in Change
-            if change is not Change.OTHER or any(moves.count(change) for moves in all_moves)
+            for change in FateChange
+            if change is not FateChange.OTHER or any(moves.count(change) for moves in all_moves)
         ],
     )
 
@@ -241,7 +241,7 @@ def _causes(all_moves: Sequence[Moves]) -> Section:
     )
 
 
-_GRAVITY = {Change.LOST: 0, Change.GAINED: 1, Change.OTHER: 2, Change.MOVED: 3}
+_GRAVITY = {FateChange.LOST: 0, FateChange.GAINED: 1, FateChange.OTHER: 2, FateChange.MOVED: 3}
 
 
 def stories(comparison: Comparison, most: int) -> Iterator[Story]:

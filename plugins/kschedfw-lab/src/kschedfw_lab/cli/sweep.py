@@ -18,7 +18,7 @@ from kschedfw_lab.cli.sweep_output import print_dry_run, print_json_line, print_
 from kschedfw_lab.sweep.dask import TIMEOUT, dask_engine
 from kschedfw_lab.sweep.engine import Engine, local_engine
 from kschedfw_lab.sweep.errors import EngineError
-from kschedfw_lab.sweep.runs import Outcome, Run, run_one
+from kschedfw_lab.sweep.runs import Run, RunOutcome, run_one
 from kschedfw_lab.sweep.specification import Sweep
 from kschedfw_lab.sweep.sweeping import Progress, run_sweep, runs_done, runs_to_do
 
@@ -191,7 +191,7 @@ def _seconds_of_first(runs: Sequence[Run]) -> float:
 
 
 def _progress(bar: Callable[[int, int], None] | None, *, as_json: bool) -> Progress:
-    def tell_of(run: Run, outcome: Outcome, done: int, total: int) -> None:
+    def tell_of(run: Run, outcome: RunOutcome, done: int, total: int) -> None:
         if as_json:
             print_json_line(run, outcome, done, total)
         if bar is not None:

@@ -11,11 +11,11 @@ from kschedfw.api.reading import printable
 from kschedfw.cli import counted, tell
 from kschedfw_lab.sweep.engine import Engine
 from kschedfw_lab.sweep.plan import Plan
-from kschedfw_lab.sweep.runs import Outcome, Run
+from kschedfw_lab.sweep.runs import Run, RunOutcome
 from kschedfw_lab.sweep.sweeping import Summary
 
 
-def print_json_line(run: Run, outcome: Outcome, done: int, total: int) -> None:
+def print_json_line(run: Run, outcome: RunOutcome, done: int, total: int) -> None:
     """Print a finished run as a line of JSON."""
     _print_json(
         {

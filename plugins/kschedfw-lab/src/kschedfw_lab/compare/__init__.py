@@ -1,7 +1,7 @@
 """Compares configurations on the same cluster and pods: which outcomes differ, and why."""
 
 from kschedfw.scheduler import Setup, UnknownProfileError
-from kschedfw_lab.compare.comparison import Change, Comparison, Move, Moves, Run
+from kschedfw_lab.compare.comparison import Comparison, FateChange, Move, Moves, Run
 from kschedfw_lab.compare.condition import Condition, ConditionError, Failure, failures, failures_of
 from kschedfw_lab.compare.metric_values import Vocabulary
 from kschedfw_lab.compare.metrics import (
@@ -20,7 +20,7 @@ from kschedfw_lab.compare.why import Against, Ground, Points, against
 __all__ = [
     "Against",
     "Setup",
-    "Change",
+    "FateChange",
     "Comparison",
     "Condition",
     "ConditionError",

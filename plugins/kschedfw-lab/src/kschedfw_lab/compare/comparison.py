@@ -75,7 +75,7 @@ class Run:
         }
 
 
-class Change(StrEnum):
+class FateChange(StrEnum):
     """The kinds of differences between two outcomes of a pod."""
 
     MOVED = "moved"
@@ -95,10 +95,10 @@ class Change(StrEnum):
 
 
 _MEANINGS: Final = {
-    Change.MOVED: "the pod has another node than under the baseline",
-    Change.GAINED: "the pod has a node, and none under the baseline",
-    Change.LOST: "the pod has no node, and one under the baseline",
-    Change.OTHER: "the pod has no node either way, for another reason",
+    FateChange.MOVED: "the pod has another node than under the baseline",
+    FateChange.GAINED: "the pod has a node, and none under the baseline",
+    FateChange.LOST: "the pod has no node, and one under the baseline",
+    FateChange.OTHER: "the pod has no node either way, for another reason",
 }
 
 
@@ -120,11 +120,11 @@ class Move:
     reason: Reason | None = None
 
     @property
-    def change(self) -> Change:
+    def change(self) -> FateChange:
         had, has = place(self.before), place(self.after)
         if had is None:
-            return Change.OTHER if has is None else Change.GAINED
-        return Change.LOST if has is None else Change.MOVED
+            return FateChange.OTHER if has is None else FateChange.GAINED
+        return FateChange.LOST if has is None else FateChange.MOVED
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -161,7 +161,7 @@ class Moves:
     label: str
     moves: Sequence[Move]
 
-    def count(self, change: Change) -> int:
+    def count(self, change: FateChange) -> int:
         return sum(move.change is change for move in self.moves)
 
     @property
@@ -182,7 +182,7 @@ class Moves:
         return {
             "baseline": self.baseline,
             "label": self.label,
-            "counts": {change.value: self.count(change) for change in Change},
+            "counts": {change.value: self.count(change) for change in FateChange},
             "causes": [
                 {"ground": ground.value, "plugin": plugin or None, "pods": pods}
                 for (ground, plugin), pods in self.causes.items()

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import Final, Protocol, TypeVar
 
-from kschedfw_lab.compare.comparison import Change, Comparison, Run
+from kschedfw_lab.compare.comparison import Comparison, FateChange, Run
 from kschedfw_lab.compare.metrics import Unit
 from kschedfw_lab.compare.own_metrics import METRICS, PLUGIN, installed_metric
 
@@ -63,11 +63,11 @@ COUNTS: Final[Mapping[str, Callable[[Run], int]]] = {
 }
 """Metrics that are counts. They count pods, unless the name says otherwise."""
 
-DIFFERENCES: Final[Mapping[str, tuple[Change, ...]]] = {
-    "moved": (Change.MOVED,),
-    "gained": (Change.GAINED,),
-    "lost": (Change.LOST,),
-    "changed": tuple(Change),
+DIFFERENCES: Final[Mapping[str, tuple[FateChange, ...]]] = {
+    "moved": (FateChange.MOVED,),
+    "gained": (FateChange.GAINED,),
+    "lost": (FateChange.LOST,),
+    "changed": tuple(FateChange),
 }
 """Counts of pods whose outcome differs from that under the baseline."""
 

@@ -12,7 +12,7 @@ import attrs
 
 from kschedfw_lab.packing.measuring import measure
 from kschedfw_lab.packing.policies import Policy
-from kschedfw_lab.packing.statements import Verdict, statements_table, table, verdicts
+from kschedfw_lab.packing.statements import StatementVerdict, statements_table, table, verdicts
 from kschedfw_lab.packing.workload import NODES, PODS, read_trace
 from kschedfw_lab.reproduction import (
     Reproduced,
@@ -67,7 +67,7 @@ def _show(reproduced: Reproduced, *, as_json: bool) -> None:
         print(*table(runs), "", *statements_table(found), sep="\n")
 
 
-def _json(verdict: Verdict) -> dict[str, object]:
+def _json(verdict: StatementVerdict) -> dict[str, object]:
     statement = verdict.statement
     return {
         "statement": statement.text,

@@ -128,7 +128,7 @@ STATEMENTS: Final = (
 
 
 @attrs.frozen
-class Verdict:
+class StatementVerdict:
     """The measured difference for a statement, and whether it agrees with the statement."""
 
     statement: Statement
@@ -136,7 +136,7 @@ class Verdict:
     agrees: bool
 
 
-def verdicts(runs: Runs) -> Iterator[Verdict]:
+def verdicts(runs: Runs) -> Iterator[StatementVerdict]:
     """Yield the verdicts on statements whose two policies were measured with the same seeds."""
     for statement in STATEMENTS:
         if statement.first not in runs or statement.second not in runs:
@@ -152,7 +152,7 @@ def verdicts(runs: Runs) -> Iterator[Verdict]:
             low = found.mean if found.low is None else found.low
             high = found.mean if found.high is None else found.high
             is_more = low > 0 if statement.least == 0 else low >= statement.least
-            yield Verdict(statement, found, is_more and high <= statement.most)
+            yield StatementVerdict(statement, found, is_more and high <= statement.most)
 
 
 def _difference(statement: Statement, first: float, second: float) -> float:
@@ -161,7 +161,7 @@ def _difference(statement: Statement, first: float, second: float) -> float:
     return (first - second) * (100 if statement.is_share else 1)
 
 
-def statements_table(found: Sequence[Verdict]) -> Iterator[str]:
+def statements_table(found: Sequence[StatementVerdict]) -> Iterator[str]:
     """Yield a Markdown table with each statement, the published and the measured value."""
     yield "| statement | published | measured | agrees |"
     yield "| --- | ---: | ---: | --- |"

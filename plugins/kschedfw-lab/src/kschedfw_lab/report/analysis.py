@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
-from kschedfw_lab.report.comparison import Cell, MetricTable, Verdict, compare_metric
+from kschedfw_lab.report.comparison import Cell, ComparisonVerdict, MetricTable, compare_metric
 from kschedfw_lab.report.question import Question, QuestionError, label, question_of, values_of
 from kschedfw_lab.report.statistics import pairs_needed
 from kschedfw_lab.results.results import Results, RunResult
@@ -209,7 +209,7 @@ def _notes(tables: Sequence[MetricTable], question: Question, treatments: int) -
             f"Nothing was repeated with another {repetition}, so there are no intervals, and nobody can tell a "
             "difference from chance."
         )
-    elif any(row.difference and row.difference.verdict is Verdict.TOO_FEW for row in rows):
+    elif any(row.difference and row.difference.verdict is ComparisonVerdict.TOO_FEW for row in rows):
         needed = pairs_needed(max(1, treatments - 1))
         what = (
             "The comparison takes"

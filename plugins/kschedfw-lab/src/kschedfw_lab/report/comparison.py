@@ -26,7 +26,7 @@ EQUAL_WITHIN: Final = 1e-9
 """Values that differ by less than this share of the larger one count as equal. Sums of floats depend on their order."""
 
 
-class Verdict(Enum):
+class ComparisonVerdict(Enum):
     """The conclusion about a difference from the baseline."""
 
     HIGHER = "higher"
@@ -89,7 +89,7 @@ class Difference:
     estimate: Estimate
     p: float
     corrected: float
-    verdict: Verdict
+    verdict: ComparisonVerdict
 
 
 @attrs.frozen
@@ -191,7 +191,11 @@ def _minus(value: float, other: float) -> float:
 def _difference(pairs: Sequence[float]) -> Difference:
     p = sign_flip_p(pairs)
     return Difference(
-        tuple(pairs), Estimate.of(pairs), p, p, Verdict.SAME if not any(pairs) else Verdict.CHANCE
+        tuple(pairs),
+        Estimate.of(pairs),
+        p,
+        p,
+        ComparisonVerdict.SAME if not any(pairs) else ComparisonVerdict.CHANCE,
     )
 
 
@@ -211,8 +215,11 @@ def _corrected(rows: Sequence[Row]) -> list[Row]:
 def _judged(difference: Difference, corrected: float, comparisons: int) -> Difference:
     verdict = difference.verdict
     if corrected <= SIGNIFICANCE:
-        verdict = Verdict.HIGHER if difference.estimate.mean > 0 else Verdict.LOWER
+        verdict = ComparisonVerdict.HIGHER if difference.estimate.mean > 0 else ComparisonVerdict.LOWER
     # Even if all pairs agreed, the correction would leave too large a probability.
-    elif verdict is Verdict.CHANCE and least_p(difference.estimate.count) * comparisons > SIGNIFICANCE:
-        verdict = Verdict.TOO_FEW
+    elif (
+        verdict is ComparisonVerdict.CHANCE
+        and least_p(difference.estimate.count) * comparisons > SIGNIFICANCE
+    ):
+        verdict = ComparisonVerdict.TOO_FEW
     return attrs.evolve(difference, corrected=corrected, verdict=verdict)

@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from kschedfw_lab.report.comparison import Difference, Direction, MetricTable, Verdict
+from kschedfw_lab.report.comparison import ComparisonVerdict, Difference, Direction, MetricTable
 from kschedfw_lab.report.statistics import Estimate
 
 LEVEL: Final = "95\N{NO-BREAK SPACE}%"
@@ -129,13 +129,17 @@ class Judgement:
 def judgement(table: MetricTable, difference: Difference) -> Judgement:
     """Return what the difference means for this metric."""
     verdict = difference.verdict
-    if verdict not in (Verdict.HIGHER, Verdict.LOWER):
+    if verdict not in (ComparisonVerdict.HIGHER, ComparisonVerdict.LOWER):
         return Judgement(
-            {Verdict.SAME: "=", Verdict.CHANCE: "≈", Verdict.TOO_FEW: "?"}[verdict], verdict.value, ""
+            {ComparisonVerdict.SAME: "=", ComparisonVerdict.CHANCE: "≈", ComparisonVerdict.TOO_FEW: "?"}[
+                verdict
+            ],
+            verdict.value,
+            "",
         )
-    sign = "▲" if verdict is Verdict.HIGHER else "▼"
+    sign = "▲" if verdict is ComparisonVerdict.HIGHER else "▼"
     if table.direction is Direction.NEITHER:
         return Judgement(sign, verdict.value, "")
-    is_good = (verdict is Verdict.HIGHER) == (table.direction is Direction.UP)
+    is_good = (verdict is ComparisonVerdict.HIGHER) == (table.direction is Direction.UP)
     tone = "better" if is_good else "worse"
     return Judgement(sign, f"{verdict.value}, {tone}", tone)

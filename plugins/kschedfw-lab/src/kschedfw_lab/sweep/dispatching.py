@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from typing import Final, Generic, Protocol, TypeVar
 
 from kschedfw_lab.sweep.errors import EngineError, one_line
-from kschedfw_lab.sweep.runs import Outcome
+from kschedfw_lab.sweep.runs import RunOutcome
 
 _IN_FLIGHT_PER_WORKER: Final = 2
 """The runs per worker that are handed to the executor: its current one and the next one."""
@@ -35,8 +35,8 @@ class Dispatcher(Generic[RunT]):
         self,
         executor: Executor,
         workers: int,
-        outcome_of: Callable[[RunT], Outcome],
-        take: Callable[[RunT, Outcome], None],
+        outcome_of: Callable[[RunT], RunOutcome],
+        take: Callable[[RunT, RunOutcome], None],
     ) -> None:
         """Make a dispatcher.
 
@@ -50,7 +50,7 @@ class Dispatcher(Generic[RunT]):
         self._most = workers * _IN_FLIGHT_PER_WORKER
         self._outcome_of = outcome_of
         self._take = take
-        self._in_flight: dict[Future[Outcome], RunT] = {}
+        self._in_flight: dict[Future[RunOutcome], RunT] = {}
         self._suspects: deque[RunT] = deque()
 
     def run(self, runs: Iterable[RunT]) -> None:
@@ -91,7 +91,7 @@ class Dispatcher(Generic[RunT]):
             except CancelledError:
                 raise EngineError("the engine is gone; --resume goes on") from None
             except Exception as error:
-                self._take(run, Outcome(run.key, error=one_line(error)))
+                self._take(run, RunOutcome(run.key, error=one_line(error)))
             else:
                 self._take(run, outcome)
 
@@ -100,4 +100,4 @@ class Dispatcher(Generic[RunT]):
         self._collect()
         if self._suspects and self._suspects[-1] is run:
             self._suspects.pop()
-            self._take(run, Outcome(run.key, error="its worker process died, twice"))
+            self._take(run, RunOutcome(run.key, error="its worker process died, twice"))

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from kschedfw_lab.results.values import ResultsError, Value
 from kschedfw_lab.results.writer import ResultsWriter
 from kschedfw_lab.sweep.errors import one_line
-from kschedfw_lab.sweep.runs import Outcome
+from kschedfw_lab.sweep.runs import RunOutcome
 
 
 class Recorded(Protocol):
@@ -31,20 +31,20 @@ class Recorder(Generic[RunT]):
         self,
         writer: ResultsWriter,
         total: int,
-        progress: Callable[[RunT, Outcome, int, int], None] | None,
+        progress: Callable[[RunT, RunOutcome, int, int], None] | None,
     ) -> None:
         self._writer = writer
         self._total = total
         self._progress = progress
         self.count = 0
 
-    def take(self, run: RunT, outcome: Outcome) -> None:
+    def take(self, run: RunT, outcome: RunOutcome) -> None:
         """Record the outcome. If results can't hold it, record an error of the run."""
         if not outcome.error:
             try:
                 self._writer.add(run.key, run.values, outcome.metrics, outcome.series)
             except ResultsError as error:
-                outcome = Outcome(run.key, error=one_line(error))
+                outcome = RunOutcome(run.key, error=one_line(error))
         if outcome.error:
             self._writer.add_failure(run.key, run.values, outcome.error)
         self.count += 1

@@ -73,7 +73,7 @@ class Run:
 
 
 @attrs.frozen
-class Outcome:
+class RunOutcome:
     """The outcome of a run: its metrics, and series if requested; or its error in one line."""
 
     key: str
@@ -91,7 +91,7 @@ def run_one(run: Run) -> Metrics:
     return _done(run).metrics
 
 
-def outcome_of(run: Run, timeout: float | None = None) -> Outcome:
+def outcome_of(run: Run, timeout: float | None = None) -> RunOutcome:
     """Do the run in this process. An error becomes a part of the outcome, so that one run can't end a sweep.
 
     A simulation that takes longer than `timeout` seconds of real time also becomes an error.
@@ -99,10 +99,10 @@ def outcome_of(run: Run, timeout: float | None = None) -> Outcome:
     try:
         return _done(run, timeout)
     except Exception as error:
-        return Outcome(run.key, error=one_line(error))
+        return RunOutcome(run.key, error=one_line(error))
 
 
-def _done(run: Run, timeout: float | None = None) -> Outcome:
+def _done(run: Run, timeout: float | None = None) -> RunOutcome:
     with _ONE_AT_A_TIME:
         if missing := missing_here(run.distributions):
             raise SweepError(f"the worker lacks {', '.join(missing)}")
@@ -137,7 +137,7 @@ def _done(run: Run, timeout: float | None = None) -> Outcome:
                 "there is nothing to schedule: no pending pod names a scheduler of the configuration"
             )
         series = series_of(trialled, usage, objects, run.points) if run.points else {}
-        return Outcome(run.key, metrics_of(trialled, usage, run.prices), series)
+        return RunOutcome(run.key, metrics_of(trialled, usage, run.prices), series)
 
 
 def _within(seconds: float | None, work: Callable[[], T]) -> T:

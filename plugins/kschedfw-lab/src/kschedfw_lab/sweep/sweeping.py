@@ -22,14 +22,14 @@ from kschedfw_lab.sweep.dispatching import Dispatcher
 from kschedfw_lab.sweep.errors import EngineError, SweepError
 from kschedfw_lab.sweep.plan import Plan
 from kschedfw_lab.sweep.recording import Recorder
-from kschedfw_lab.sweep.runs import Outcome, Run, outcome_of
+from kschedfw_lab.sweep.runs import Run, RunOutcome, outcome_of
 from kschedfw_lab.sweep.specification import Sweep
 
 _TOLD: Final = ("kschedfw", "kschedfw-lab", "numpy")
 """Distributions whose versions are recorded, in addition to those of the plugins."""
 _GIT_SECONDS: Final = 10.0
 
-Progress = Callable[[Run, Outcome, int, int], None]
+Progress = Callable[[Run, RunOutcome, int, int], None]
 """Called after each run with the run, its outcome, and the numbers of finished and of all runs."""
 
 

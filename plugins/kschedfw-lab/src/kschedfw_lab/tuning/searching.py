@@ -18,7 +18,7 @@ from kschedfw_lab.results.results import RunResult
 from kschedfw_lab.results.writer import ResultsWriter
 from kschedfw_lab.sweep.dispatching import Dispatcher
 from kschedfw_lab.sweep.errors import SweepError, similar
-from kschedfw_lab.sweep.runs import Outcome, Run, outcome_of
+from kschedfw_lab.sweep.runs import Run, RunOutcome, outcome_of
 from kschedfw_lab.sweep.sweeping import Progress
 from kschedfw_lab.tuning.drawing import Draw, Drawing
 from kschedfw_lab.tuning.outcome import PairedScores, SearchTrial, TrialEnd, Tuned
@@ -110,17 +110,17 @@ class _Runner:
         most: int,
     ) -> None:
         self._writer = writer
-        self._outcomes = {key: Outcome(key, each.metrics, error=each.error) for key, each in known.items()}
+        self._outcomes = {key: RunOutcome(key, each.metrics, error=each.error) for key, each in known.items()}
         self._dispatcher = Dispatcher(executor, workers, partial(outcome_of, timeout=timeout), self._take)
         self._progress = progress
         self._done, self._most = 0, most
 
-    def outcomes(self, runs: Sequence[Run]) -> Sequence[Outcome]:
+    def outcomes(self, runs: Sequence[Run]) -> Sequence[RunOutcome]:
         """Do the runs that have no outcome yet. Return the outcomes of all, in their order."""
         self._dispatcher.run({run.key: run for run in runs if run.key not in self._outcomes}.values())
         return [self._outcomes[run.key] for run in runs]
 
-    def _take(self, run: Run, outcome: Outcome) -> None:
+    def _take(self, run: Run, outcome: RunOutcome) -> None:
         if outcome.error:
             self._writer.add_failure(run.key, run.values, outcome.error)
         else:
@@ -217,7 +217,7 @@ class _Search:
             self._score(run, outcome) for run, outcome in zip(runs, self._runner.outcomes(runs), strict=True)
         )
 
-    def _score(self, run: Run, outcome: Outcome) -> float:
+    def _score(self, run: Run, outcome: RunOutcome) -> float:
         if outcome.error:
             raise TuningError(f"run {run.key} ({_described(run)}) failed: {outcome.error}")
         metric = self._tuning.objective.metric

@@ -25,7 +25,7 @@ from kschedfw.api.reading import UnreadableError, lines_of, printable, shown
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.lines import Key, check_time, key_of
 from kschedfw_replay.recording.recorder import Fields
-from kschedfw_replay.records import Change, ChangeType, Record, State
+from kschedfw_replay.records import ChangeType, Record, RecordedChange, State
 
 LONGEST_LINE: Final = 64 << 20
 """Bytes of a line: the API server takes requests of 3 MiB, and a line may have many of their objects."""
@@ -109,7 +109,7 @@ class Importer:
     def _state(self, at: float) -> State:
         return State(at, tuple(map(self._fields.manifest, self._objects.values())))
 
-    def _change(self, at: float, observation: Observation | Binding) -> Change | None:
+    def _change(self, at: float, observation: Observation | Binding) -> RecordedChange | None:
         if isinstance(observation, Binding):
             pod = self._objects.get(("", "Pod", observation.namespace, observation.name))
             return None if pod is None else self._put(at, _bound(cast("Pod", pod), observation.node_name))
@@ -141,7 +141,7 @@ class Importer:
         is_kept = kind in self.left_out or len(self.left_out) < MOST_PROBLEMS
         self.left_out[kind if is_kept else _OTHER_KINDS] += 1
 
-    def _put(self, at: float, obj: Named) -> Change | None:
+    def _put(self, at: float, obj: Named) -> RecordedChange | None:
         key = _key(obj)
         known = self._objects.get(key)
         # Most updates change nothing that scheduling reads.
@@ -149,11 +149,11 @@ class Importer:
             return None
         self._objects[key] = obj
         type_ = ChangeType.ADDED if known is None else ChangeType.MODIFIED
-        return Change(at, type_, self._fields.manifest(obj))
+        return RecordedChange(at, type_, self._fields.manifest(obj))
 
-    def _remove(self, at: float, key: Key) -> Change | None:
+    def _remove(self, at: float, key: Key) -> RecordedChange | None:
         known = self._objects.pop(key, None)
-        return None if known is None else Change(at, ChangeType.DELETED, self._fields.manifest(known))
+        return None if known is None else RecordedChange(at, ChangeType.DELETED, self._fields.manifest(known))
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:

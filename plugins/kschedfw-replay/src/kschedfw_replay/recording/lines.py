@@ -13,7 +13,7 @@ import msgspec
 
 from kschedfw.api.reading import DEEPEST, TOO_DEEP, is_too_deep
 from kschedfw_replay.recording.blocks import LONGEST_BLOCK, RecordingError
-from kschedfw_replay.records import Change, ChangeType, Manifest
+from kschedfw_replay.records import ChangeType, Manifest, RecordedChange
 
 
 class GapBefore(msgspec.Struct, frozen=True):
@@ -142,7 +142,7 @@ def encode_object(manifest: Manifest) -> bytes:
     return line
 
 
-def encode_change(change: Change, encoded: bytes) -> bytes:
+def encode_change(change: RecordedChange, encoded: bytes) -> bytes:
     """The change as a line, given its object's line."""
     return _encode(_ChangeHead(change.at, change.type, msgspec.Raw(encoded)))
 

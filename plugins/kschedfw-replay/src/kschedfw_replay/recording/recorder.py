@@ -21,7 +21,7 @@ from kschedfw.cluster import EventType, WatchEvent
 from kschedfw_replay.recording.lines import Key, key_of
 from kschedfw_replay.recording.order import insert_by_version, version_of
 from kschedfw_replay.recording.writer import RecordingWriter
-from kschedfw_replay.records import Change, ChangeType, Gap, Manifest, State
+from kschedfw_replay.records import ChangeType, Gap, Manifest, RecordedChange, State
 
 RECORDED_KINDS: Final = (*READ_KINDS, PodGroup)
 """The kinds that are followed, where the server has them."""
@@ -191,7 +191,7 @@ class Recorder:
         if event.old is not None and reduced == self._fields.of(event.old):
             return
         manifest = self._fields.manifest(reduced)
-        self._writer.write(Change(self._now(at), ChangeType(event.type.value), manifest))
+        self._writer.write(RecordedChange(self._now(at), ChangeType(event.type.value), manifest))
         self.changes += 1
 
     def _write_gap(self, seen: list[tuple[float, WatchEvent]]) -> None:

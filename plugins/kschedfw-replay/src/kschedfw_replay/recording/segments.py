@@ -17,7 +17,7 @@ from kschedfw_replay.recording.lines import (
     decode_line,
     decode_object,
 )
-from kschedfw_replay.records import Change, Manifest, State
+from kschedfw_replay.records import Manifest, RecordedChange, State
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ class Segment:
     def close(self) -> None:
         self._file.close()
 
-    def records(self, *, skip_state: bool = False) -> Iterator[State | Change]:
+    def records(self, *, skip_state: bool = False) -> Iterator[State | RecordedChange]:
         """Yield the state, unless it is to be skipped, and the changes after it.
 
         Raises:
@@ -125,7 +125,7 @@ class Segment:
                 manifests.append(self._checked(decode_object, line))
         return state.at, tuple(manifests)
 
-    def _changes(self, last: float) -> Iterator[Change]:
+    def _changes(self, last: float) -> Iterator[RecordedChange]:
         for line in self._lines:
             if self.end is not None:
                 raise self._blocks.error("there is something after the end mark")
@@ -137,7 +137,7 @@ class Segment:
             if isinstance(decoded, EndLine):
                 self.end = decoded
             else:
-                yield Change(decoded.at, decoded.type, decoded.object)
+                yield RecordedChange(decoded.at, decoded.type, decoded.object)
 
     def _read_header(self) -> Header:
         line = next(self._lines, None)

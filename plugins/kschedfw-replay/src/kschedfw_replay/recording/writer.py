@@ -35,7 +35,7 @@ from kschedfw_replay.recording.lines import (
     state_lines,
 )
 from kschedfw_replay.recording.segments import Segment, segment_numbers, segment_path
-from kschedfw_replay.records import Change, ChangeType, Gap, Manifest, Record, State
+from kschedfw_replay.records import ChangeType, Gap, Manifest, Record, RecordedChange, State
 
 FLUSH_SECONDS: Final = 1.0
 """Seconds that a change may wait in memory."""
@@ -137,7 +137,7 @@ class RecordingWriter:
         match record:
             case State():
                 self._write_state(record)
-            case Change():
+            case RecordedChange():
                 self._write_change(record)
             case Gap():
                 self._write_gap(record)
@@ -208,7 +208,7 @@ class RecordingWriter:
         self._begin_segment(state.at)
         self._expects_state = False
 
-    def _write_change(self, change: Change) -> None:
+    def _write_change(self, change: RecordedChange) -> None:
         if self._expects_state:
             raise self._stateless("change")
         # Encoded before anything is written: an invalid object changes nothing.

@@ -15,7 +15,7 @@ from kschedfw import InMemoryCluster
 from kschedfw.api import DEFAULT_NAMESPACE, ManifestError, Named, Pod, object_from_manifest, supported_kind
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.lines import Key, key_of
-from kschedfw_replay.records import Change, ChangeType, Gap, Manifest, Record, State
+from kschedfw_replay.records import ChangeType, Gap, Manifest, Record, RecordedChange, State
 
 _NOTHING: Final = "nothing was recorded in that time"
 
@@ -101,7 +101,7 @@ class History:
                         if self._first_at not in (None, at):
                             raise RecordingError("the begin of the recording was deleted while it was read")
                         self.begins = self._first_at = at
-                case Change():
+                case RecordedChange():
                     found = self._changed(at, record.type, record.manifest)
             if has_begun:
                 yield from found
