@@ -45,6 +45,8 @@ def test_every_class_has_one_kind_and_the_kinds_name() -> None:
         ("Pod", "apps/v1", False),
         ("Deployment", "apps/v1beta2", True),
         ("Deployment", "extensions/v1beta1", True),
+        ("PodGroup", "scheduling.k8s.io/v1alpha3", True),
+        ("PodGroup", "scheduling.k8s.io/v1alpha1", False),
         ("ResourceClaim", "resource.k8s.io/v1beta2", True),
         ("ResourceClaim", "resource.k8s.io/v1alpha3", False),
     ],
@@ -54,8 +56,8 @@ def test_the_versions_that_are_read(kind: str, api_version: str, read: bool) -> 
 
 
 def test_plugins_subscribe_to_kinds_of_the_table() -> None:
-    more_than_a_kind = {EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD, EventResource.WILDCARD}
-    assert set(EVENT_RESOURCES.values()) == set(EventResource) - more_than_a_kind
+    of_pods = {EventResource.ASSIGNED_POD, EventResource.UNSCHEDULED_POD, EventResource.TARGET_POD}
+    assert set(EVENT_RESOURCES.values()) == set(EventResource) - of_pods - {EventResource.WILDCARD}
     assert EVENT_RESOURCES.keys() <= KIND_OF.keys()
 
 
