@@ -44,13 +44,21 @@ def unknown_fields(
     path: str = "",
     is_known: Callable[[attrs.Attribute[object]], bool] = _is_always_known,
 ) -> Iterator[FieldError]:
-    """Yield an error for each key without a field, or whose field isn't known (by default, all are)."""
+    """Yield an error for each key without a field, or whose field isn't known (by default, all are).
+
+    A field may name the version of Kubernetes that it came with (`metadata={"since": "1.37"}`), for the error.
+    """
     for field_path, content, cls in _objects(value, type_, path):
         if not content:
             continue
         known = sorted(json_name(field) for field in attrs.fields(cls) if is_known(field))
+        since = {json_name(field): field.metadata.get("since") for field in attrs.fields(cls)}
         for key in content:
-            if key not in known:
+            if key in known:
+                continue
+            if version := since.get(key):
+                yield UnknownField(join(field_path, str(key)), f"Kubernetes has it since v{version}")
+            else:
                 yield UnknownField.among(join(field_path, str(key)), known)
 
 

@@ -127,7 +127,7 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         "groups of groups",
         needs=(GENERIC_WORKLOAD, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING),
         only=False,
-        lacks="members are queued one by one here, and a tree of groups would have to be queued as one",
+        lacks="each group is scheduled by itself here, and the groups of a tree would have to be placed together",
         kep=6012,
     ),
     "DRAAdminAccess": FeatureGate(

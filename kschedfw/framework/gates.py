@@ -176,8 +176,9 @@ class FeatureGates:
         gate = _gate(name)
         state = gate.at(self.version)
         if state is None and name in FEATURE_GATES:
+            merged = gate.merged_into and is_since(self.version, gate.removed)
             since = f"since v{gate.removed} it is part of {gate.merged_into}"
-            yield f"unrecognized feature gate: {name}; {since if gate.merged_into else f'not in v{self.version}'}"
+            yield f"unrecognized feature gate: {name}; {since if merged else f'not in v{self.version}'}"
         elif not isinstance(value, bool):
             yield _not_boolean(name, value)
         elif state is not None and state.locked and value is not state.default:

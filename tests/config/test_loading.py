@@ -83,7 +83,8 @@ class TestVersions:
         with pytest.raises(ConfigurationError) as caught:
             parse_configuration(content, gates=FeatureGates(version="1.35"))
         (error,) = caught.value.errors
-        assert str(error).startswith(f'strict decoding error: unknown field "profiles[0].plugins.{point}"; ')
+        where = f'strict decoding error: unknown field "profiles[0].plugins.{point}"'
+        assert str(error) == f"{where}; Kubernetes has it since v1.36"
 
     def test_the_list_for_groups_without_a_place_is_known_since_v1_37(self) -> None:
         content = one_profile(plugins={"podGroupPostFilter": {"disabled": [{"name": "DefaultPreemption"}]}})

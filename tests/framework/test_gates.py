@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kschedfw.framework import gate_table
 from kschedfw.framework.gate_table import (
     FEATURE_GATES,
     GANG_SCHEDULING,
@@ -161,3 +162,60 @@ def test_the_page_of_gates_is_generated() -> None:
 
 def test_every_gate_that_can_only_be_off_says_what_is_not_here() -> None:
     assert [name for name, gate in FEATURE_GATES.items() if gate.only is False and not gate.lacks] == []
+
+
+def _settings() -> list[tuple[str, str, bool]]:
+    """Every gate in every version that has it, with both values."""
+    return [
+        (name, version, value)
+        for name, gate in FEATURE_GATES.items()
+        for version in VERSIONS
+        if gate.at(version) is not None
+        for value in (False, True)
+    ]
+
+
+@pytest.mark.parametrize(("name", "version", "value"), _settings())
+def test_every_gate_of_the_table_is_modelled_or_refused_by_name_with_the_reason(
+    name: str, version: str, value: bool
+) -> None:
+    gate = FEATURE_GATES[name]
+    state = gate.at(version)
+    assert state is not None
+    # What depends on the gate, or what it depends on, is another test's business.
+    problems = [each for each in FeatureGates(version=version)._problems(name, value) if name in each]
+    if state.locked and value is not state.default:
+        assert problems == [
+            f"cannot set feature gate {name} to {str(value).lower()}, feature is locked to {str(state.default).lower()}"
+        ]
+    elif gate.only in (None, value) or value is state.default:
+        assert not problems
+    else:
+        (problem,) = problems
+        assert problem.startswith(
+            f"cannot set feature gate {name} to {str(value).lower()}: {gate.effect}: not modelled: "
+        )
+        assert problem.endswith(gate.lacks or "is here")
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [("GangScheduling", "1.34"), ("WorkloadAwarePreemption", "1.35")]
+)
+def test_a_gate_that_came_later_is_not_called_a_part_of_another(name: str, version: str) -> None:
+    with pytest.raises(FeatureGateError, match=f"unrecognized feature gate: {name}; not in v{version}"):
+        FeatureGates({name: True}, version)
+
+
+def test_every_gate_that_can_be_set_is_asked_somewhere() -> None:
+    """What such a gate switches is in the source of the core or of a distribution; nobody may forget to ask it."""
+    root = Path(__file__).parents[2]
+    sources = [*root.glob("kschedfw/**/*.py"), *root.glob("plugins/kschedfw-devices/src/**/*.py")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources if path.name != "gate_table.py")
+    constants = {value: name for name, value in vars(gate_table).items() if isinstance(value, str)}
+    asked = {
+        name
+        for name in FEATURE_GATES
+        if f'"{name}"' in text or (name in constants and f"({constants[name]})" in text)
+    }
+    settable = {name for name, gate in FEATURE_GATES.items() if gate.changes_decisions}
+    assert settable - asked == set()
