@@ -13,38 +13,24 @@ import logging
 import math
 import socket
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
-from kschedfw import Clock, CustomObject, CustomResource, Pod
-from kschedfw.api import DEFAULT_NAMESPACE, KIND_OF, Named
-from kschedfw.api.reading import printable, subdomain_problems
+from kschedfw import Clock
+from kschedfw.api import Named
+from kschedfw.api.reading import printable
 from kschedfw.cluster import AlreadyExistsError, ClusterError, NotFoundError
 from kschedfw_kubernetes.cluster.client import MERGE_PATCH, Client, micro_time, pause_after
 from kschedfw_kubernetes.cluster.decoding import Content
 from kschedfw_kubernetes.cluster.errors import ApiError, FencedError, UnavailableError
-from kschedfw_kubernetes.cluster.resources import Resource
+from kschedfw_kubernetes.cluster.event_content import Happening, Key, collection_of, path_of
 from kschedfw_kubernetes.cluster.stopping import Backoff
 
 _LOG = logging.getLogger(__name__)
 
-EVENTS: Final = Resource("Event", "events.k8s.io/v1", "events")
-
-_ACTIONS: Final = {
-    "Scheduled": "Binding",
-    "FailedScheduling": "Scheduling",
-    "BindingConditionsPending": "Scheduling",
-    "Preempted": "Preempting",
-}
-"""kube-scheduler's action by the reason of its event. For other reasons, the reason is the action."""
-# The API server's limits for events.k8s.io/v1; a longer note, reason or action is refused.
-_LONGEST_NOTE: Final = 1024
-_LONGEST_NAME: Final = 128
-_DEFAULT_CONTROLLER: Final = "default-scheduler"
 _QUEUED: Final = 10_000
 _REMEMBERED: Final = 4096
 _SENDERS: Final = 4
@@ -83,8 +69,10 @@ _SWEEP_SECONDS: Final = 30.0
 class _Told:
     """An event and its number of occurrences. Guarded by the recorder's lock."""
 
-    content: Content
+    happening: Happening
     last: float
+    content: Content | None = None
+    """Made when it is first sent, and the same in each attempt: its name tells the server that it has it already."""
     count: int = 1
     told_count: int = 0
     told_at: float = 0.0
@@ -92,14 +80,6 @@ class _Told:
     """The number of failed attempts since the last successful one."""
     is_queued: bool = False
     """True if it is in the backlog, or is being sent."""
-
-    @property
-    def path(self) -> str:
-        metadata = self.content["metadata"]
-        return EVENTS.path(metadata["namespace"], metadata["name"])
-
-
-_Key = tuple[object, ...]
 
 
 class EventRecorder:
@@ -112,7 +92,7 @@ class EventRecorder:
         self._client, self._clock = client, clock
         self._changed = threading.Condition()
         """Guards all attributes below. Notified when there is something to send."""
-        self._told: OrderedDict[_Key, _Told] = OrderedDict()
+        self._told: OrderedDict[Key, _Told] = OrderedDict()
         self._backlog: list[tuple[float, int, _Told]] = []
         """A heap of events by the time from which on they may be sent.
 
@@ -141,7 +121,7 @@ class EventRecorder:
     ) -> None:
         """Queue an event for sending."""
         try:
-            self._record(regarding, type, reason, printable(message, _LONGEST_NOTE), related)
+            self._record(regarding, type, reason, message, related)
         except Exception:  # No error in recording an event may fail a scheduling decision.
             _LOG.exception("can't record the event %s of %s", reason, regarding.key)
 
@@ -167,29 +147,14 @@ class EventRecorder:
 
     # --- recording ---
 
-    def _record(self, regarding: Named, type: str, reason: str, note: str, related: Named | None) -> None:
+    def _record(self, regarding: Named, type: str, reason: str, message: str, related: Named | None) -> None:
         now = self._clock.monotonic()
-        controller = _DEFAULT_CONTROLLER
-        if isinstance(regarding, Pod):
-            controller = regarding.spec.scheduler_name or controller
-        identity: Content = {
-            "reportingController": controller,
-            "action": _ACTIONS.get(reason, reason)[:_LONGEST_NAME],
-            "reason": reason[:_LONGEST_NAME],
-            "regarding": _reference(regarding),
-            "type": type,
-        }
-        other = {} if related is None else _reference(related)
-        if other:
-            identity["related"] = other
-        key = (
-            *(controller, identity["action"], identity["reason"], type),
-            *(*identity["regarding"].items(), *other.items()),
-        )
+        happening = Happening(regarding, related, type, reason, message, self._clock.now())
+        key = happening.key
         with self._changed:
             told = self._told.get(key)
             if told is None or now - told.last > _SERIES_ENDS:
-                told = self._told[key] = _Told(self._content(regarding, identity, note), now)
+                told = self._told[key] = _Told(happening, now)
             else:
                 told.count += 1
                 told.last = now
@@ -328,9 +293,9 @@ class EventRecorder:
         try:
             for number, told in enumerate(batch):
                 if told.told_count:
-                    errors[number] = self._count_again(told, contents[number])
+                    errors[number] = self._count_again(contents[number])
             if new:
-                posts = [(_collection(contents[number]), contents[number]) for number in new]
+                posts = [(collection_of(contents[number]), contents[number]) for number in new]
                 errors.update(zip(new, self._client.post_all(posts, gathering=_GATHERING), strict=False))
         except Exception as error:
             errors = {**dict.fromkeys(range(len(batch)), error), **errors}
@@ -340,16 +305,16 @@ class EventRecorder:
             for number, told in enumerate(batch)
         ]
 
-    def _count_again(self, told: _Told, content: Content) -> Exception | None:
+    def _count_again(self, content: Content) -> Exception | None:
         """Send the count of a series. Create its event again if the server has deleted it because of its age."""
         try:
             series = {"series": content["series"]}
             # One attempt: the backlog repeats it, so that a throttled event doesn't occupy a sender.
             self._client.write(
-                "PATCH", told.path, series, content_type=MERGE_PATCH, attempts=1, needs_response=False
+                "PATCH", path_of(content), series, content_type=MERGE_PATCH, attempts=1, needs_response=False
             )
         except NotFoundError:
-            return self._client.post_all([(_collection(content), content)])[0]
+            return self._client.post_all([(collection_of(content), content)])[0]
         except (ApiError, UnavailableError, FencedError) as error:
             return error
         return None
@@ -375,50 +340,10 @@ class EventRecorder:
         _LOG.warning("an event is dropped: %s", error, exc_info=None if known else error)
 
     def _with_series(self, told: _Told, count: int) -> Content:
+        content = told.content
+        if content is None:
+            content = told.content = told.happening.content(self._host, self._client.chance)
         if count == 1:
-            return told.content
+            return content
         seen = self._clock.now() - (self._clock.monotonic() - told.last)
-        return {**told.content, "series": {"count": count, "lastObservedTime": micro_time(seen)}}
-
-    def _content(self, regarding: Named, identity: Content, note: str) -> Content:
-        now = self._clock.now()
-        return {
-            "apiVersion": EVENTS.api_version,
-            "kind": EVENTS.kind,
-            "metadata": {
-                "name": self._name(regarding, now),
-                "namespace": regarding.namespace or DEFAULT_NAMESPACE,
-            },
-            "eventTime": micro_time(now),
-            "reportingInstance": f"{identity['reportingController']}-{self._host}"[:_LONGEST_NAME],
-            "note": note,
-            **identity,
-        }
-
-    def _name(self, regarding: Named, now: float) -> str:
-        """Return the event's name: the object's name and the time, or a random one if that is too long."""
-        name = f"{regarding.name}.{int(now * 1e9):x}"
-        # client-go also names events by the object and the time, and falls back to a UUID.
-        if subdomain_problems(name):
-            return str(uuid.UUID(int=self._client.chance.getrandbits(128), version=4))
-        return name
-
-
-def _collection(content: Content) -> str:
-    return EVENTS.collection(content["metadata"]["namespace"])
-
-
-def _reference(obj: Named) -> Content:
-    if isinstance(obj, CustomObject | CustomResource):
-        kind, version = obj.kind.name, obj.kind.api_version
-    else:
-        kind, version = KIND_OF[type(obj)].name, KIND_OF[type(obj)].api_version
-    reference = {
-        "kind": kind,
-        "apiVersion": version,
-        "namespace": obj.namespace,
-        "name": obj.name,
-        "uid": obj.uid,
-        "resourceVersion": obj.metadata.resource_version,
-    }
-    return {key: value for key, value in reference.items() if value}
+        return {**content, "series": {"count": count, "lastObservedTime": micro_time(seen)}}

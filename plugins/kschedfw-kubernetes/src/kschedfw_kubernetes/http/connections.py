@@ -20,7 +20,8 @@ import attrs
 from kschedfw import Clock
 from kschedfw_kubernetes.http.answers import Answer, MalformedAnswerError
 
-BUFFER: Final = 1 << 16
+_BUFFER: Final = 1 << 14
+"""The most bytes of a read or a write, which is the size of TLS's largest record. Each read allocates as many."""
 _MOST_AT_ONCE: Final = 1 << 20
 _CLOSE_ENOUGH: Final = 1.1
 _LONGER: Final = 1.05
@@ -43,7 +44,7 @@ class Connection:
     def receive(self) -> bytes:
         """Wait for the next bytes until the deadline; none if the peer has ended. Raises OSError."""
         self.set_timeout()
-        return self.sock.recv(BUFFER)
+        return self.sock.recv(_BUFFER)
 
     def receive_all(self) -> bytes:
         """Wait as `receive`, and return all bytes that have arrived, at most a mebibyte or so.
@@ -58,21 +59,21 @@ class Connection:
             self._timeout = 0.0
             # Whatever fails here fails again in the next read, which has to wait.
             with contextlib.suppress(OSError):
-                while size < _MOST_AT_ONCE and (piece := self.sock.recv(BUFFER)):
+                while size < _MOST_AT_ONCE and (piece := self.sock.recv(_BUFFER)):
                     pieces.append(piece)
                     size += len(piece)
         return b"".join(pieces)
 
     def send(self, message: bytes) -> None:
         """Send all of it by the deadline. Raises OSError."""
-        if len(message) <= BUFFER:
+        if len(message) <= _BUFFER:
             self.set_timeout()
             self.sock.sendall(message)
             return
         # In pieces, each with what is left: TLS gives the timeout to each of its records.
-        for start in range(0, len(message), BUFFER):
+        for start in range(0, len(message), _BUFFER):
             self.set_timeout()
-            self.sock.sendall(message[start : start + BUFFER])
+            self.sock.sendall(message[start : start + _BUFFER])
 
     def wait_at_most(self, seconds: float) -> None:
         """Let reads and writes from now on end within these seconds."""
