@@ -73,7 +73,7 @@ def _fact(form: LearnedHook) -> str:
     if form.obstacle:
         return f"{form.obstacle}: it is asked about each node"
     read = (_read("pod", form.of_pod.places), _read("node", form.of_node.places))
-    return "reads " + "; ".join(filter(None, read))
+    return f"in a trial with a few pods it reads {'; '.join(filter(None, read))}"
 
 
 def _read(root: str, places: Iterable[Place]) -> str:

@@ -229,19 +229,25 @@ def _wide(found: list[PluginSummary]) -> Iterator[RenderableType]:
 
 def _table(found: list[PluginSummary]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for header in ("plugin", "distribution", "enabled at", "reads", "sign", "batch", "arguments"):
+    for header in ("plugin", "distribution", "enabled at", "pure", "reads", "sign", "batch", "arguments"):
         table.add_column(header, overflow="fold", header_style="dim", no_wrap=header == "plugin")
     for each in found:
         table.add_row(
             each.name,
             each.source,
             ", ".join(each.points),
-            each.reads or ("learned" if each.pure else ""),
-            "yes" if each.signs else "no",
-            "yes" if each.batch else "no",
+            _yes(each.pure),
+            each.reads,
+            _yes(each.signs),
+            _yes(bool(each.batch)),
             ", ".join(argument.name for argument in each.arguments),
         )
     return table
+
+
+def _yes(holds: bool) -> str:
+    # No "no": a pure plugin needs none of the other promises.
+    return "yes" if holds else ""
 
 
 def _narrow(found: list[PluginSummary]) -> Iterator[RenderableType]:

@@ -166,12 +166,12 @@ class TestList:
         header, *lines = out.splitlines()
         assert header.split() == [
             *("plugin", "distribution", "enabled", "at"),
-            *("reads", "sign", "batch", "arguments"),
+            *("pure", "reads", "sign", "batch", "arguments"),
         ]
         assert [line.split()[0] for line in lines] == Registry().names()
         (row,) = (line for line in lines if line.startswith("NodeLabel "))
         assert row.split(maxsplit=3)[3].split() == [
-            *("filter,", "score", "learned", "no", "no"),
+            *("filter,", "score", "yes"),
             *("presentLabels,", "absentLabels,", "presentLabelsPreference,", "absentLabelsPreference"),
         ]
 
@@ -322,10 +322,8 @@ class TestLearnedFacts:
     ) -> None:
         monkeypatch.setenv("COLUMNS", "200")
         out = run(capsys, "show", "Zoned")[1]
-        assert (
-            "filter      reads of the pod: label zone; of the node: label topology.kubernetes.io/zone\n"
-            in out
-        )
+        read = "of the pod: label zone; of the node: label topology.kubernetes.io/zone"
+        assert f"filter      in a trial with a few pods it reads {read}\n" in out
         paused = "the answers of score seldom repeat, so that learning paused: it is asked about each node"
         assert f"score       {paused}\n" in out
 
