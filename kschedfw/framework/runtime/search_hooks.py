@@ -78,11 +78,10 @@ class SearchHooks:
         # The plan counts itself what it asks of all nodes together.
         timed = plain if meter is None else meter.timed(plain)
         steps = steps_of(plugins, profile, timed, counts)
-        together = NodeByNode(steps, timed, handle, meter, run_all=False)
         self._plans = Plans(
             tuple(steps.values()),
-            together.filters,
-            together.scoring,
+            tuple(steps[name] for name, _ in timed["filter"]),
+            tuple(steps[name] for name, _ in timed["score"]),
             handle.parallelizer,
             hooks.revision,
             keeps=self._is_planned,
@@ -91,7 +90,7 @@ class SearchHooks:
         in_trials = dict.fromkeys(name for hook in TRIAL_HOOKS for name, _ in self._hooks[hook])
         self._in_trials = [plugins[name] for name in in_trials]
         self._pre_filters, self._pre_scores = hooks["pre_filter"], hooks["pre_score"]
-        self._together = Together(self._node_by_node, together, handle)
+        self._together = Together(self._node_by_node, handle)
         self.decided_together = 0
         """The number of times that nodes were filtered all together, by a plan, and not one after the other."""
 

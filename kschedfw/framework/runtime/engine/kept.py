@@ -256,7 +256,7 @@ class Kept:
         each = self.step
         if each.filter_batch is not None and self._asks_together(rows, len(table)):
             rows.setflags(write=False)
-            verdicts = each.verdicts_on(state, pod, table, rows)
+            verdicts = each.verdicts(state, pod, table, rows)
             if verdicts is None and self.step.is_learned:
                 raise NotTogetherError
             if verdicts is not None:

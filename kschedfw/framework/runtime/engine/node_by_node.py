@@ -163,7 +163,7 @@ class NodeByNode:
         found: dict[str, NodeCodes] = {}
         for each in self.active(state):
             try:
-                verdicts = each.verdicts_on(state, pod, nodes.table, nodes.rows)
+                verdicts = each.verdicts(state, pod, nodes.table, nodes.rows)
             except NotTogetherError:
                 verdicts = None  # asked about single nodes, the plugin fails at some of them only
             if verdicts is None:

@@ -7,9 +7,7 @@ priority, and without them. The pass looks at nodes without them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
-import attrs
 import numpy as np
 
 from kschedfw.api.pod import Pod
@@ -25,8 +23,6 @@ from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.passes import SmallCodes
 from kschedfw.framework.runtime.engine.plan import Plan
 
-_FEW: Final = 8
-
 
 @frozen(eq=False)
 class _Taken:
@@ -41,12 +37,6 @@ class _Taken:
     """The amounts by the name of the node, also of nodes that the table lacks."""
     rows: IntArray
     amounts: IntArray
-    few: Sequence[tuple[int, Sequence[int]]] = attrs.field(init=False)
-    """The same as ints, if they are few."""
-
-    @few.default
-    def _as_ints(self) -> Sequence[tuple[int, Sequence[int]]]:
-        return list(zip(self.rows[:_FEW].tolist(), self.amounts[:_FEW].tolist(), strict=True))
 
 
 class NominatedRoom:
@@ -135,22 +125,11 @@ class NominatedRoom:
 
     def _rows_without_room(self, pod: Pod, nodes: NodeSelection) -> IntArray | Sequence[int]:
         taken, free, wanted = self._taken_from(pod, nodes), nodes.table.free, wanted_amounts(pod.requests)
-        if len(taken.rows) > _FEW:
-            left = free[taken.rows, :4] - taken.amounts
-            rows: IntArray = taken.rows[(left < np.array(wanted)).any(axis=1)]
-            return rows
-        # NumPy's calls take longer than a few nodes do.
-        found = []
-        for row, amounts in taken.few:
-            cpu, memory, storage, pods = free[row, :4].tolist()
-            if (
-                cpu - amounts[0] < wanted[0]
-                or memory - amounts[1] < wanted[1]
-                or storage - amounts[2] < wanted[2]
-                or pods - amounts[3] < wanted[3]
-            ):
-                found.append(row)
-        return found
+        if not len(taken.rows):
+            return ()
+        left = free[taken.rows, :4] - taken.amounts
+        rows: IntArray = taken.rows[(left < np.array(wanted)).any(axis=1)]
+        return rows
 
     def _taken_from(self, pod: Pod, nodes: NodeSelection) -> _Taken:
         # The kept amounts count every nomination, but a pod's own one leaves it its room.

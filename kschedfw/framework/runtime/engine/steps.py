@@ -222,11 +222,11 @@ class Step:
             status = Status.from_error(error)
         return status if status.is_success else refusal(status, self.name)
 
-    def verdicts_on(self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray) -> Verdicts | None:
-        """Return the verdicts of the batch form on these nodes; None where there is no such form.
+    def verdicts(self, state: CycleState, pod: Pod, table: NodeTable, rows: IntArray) -> Verdicts | None:
+        """Return the verdicts of the batch form on these nodes, with code 0 where one passes; None without such a form.
 
         Raises:
-            NotTogetherError: the form fails.
+            NotTogetherError: the form fails, or fails for one of the nodes.
         """
         if self.filter_batch is None:
             return None
@@ -236,37 +236,24 @@ class Step:
                 return None
             # Identity: passing verdicts are made once for each number of rows, and need no check. Most plugins have the
             # same statuses every time, so that others are checked once.
-            if answer is not Verdicts.passing(len(rows)):
-                known = self._checked
-                is_known = known and type(answer) is Verdicts and are_same(answer.statuses, known)
-                if not is_known or answer.codes.shape != rows.shape:
-                    as_verdicts("filter_batch", answer, len(rows))
+            passes = answer is Verdicts.passing(len(rows))
+            is_known = passes or (type(answer) is Verdicts and are_same(answer.statuses, self._checked))
+            if not is_known or answer.codes.shape != rows.shape:
+                as_verdicts("filter_batch", answer, len(rows))
         except HOOK_FAILURES as error:
             raise NotTogetherError(self.name, error) from error
         self.counts.rows_asked += len(rows)
-        return cast("Verdicts", answer)
-
-    def verdicts(self, state: CycleState, pod: Pod, table: NodeTable) -> Verdicts | None:
-        """Return the filter's verdicts on all nodes; None if it can only be called node by node.
-
-        Raises:
-            NotTogetherError: the filter fails, or fails for one of the nodes.
-        """
-        answer = self.verdicts_on(state, pod, table, table.all_rows)
-        if answer is None or answer is Verdicts.passing(len(table)):
-            return answer
-        # Most plugins have the same statuses every time, so that they are checked once.
-        if not are_same(answer.statuses, self._checked):
+        if not is_known:
             if not all(status.is_success or status.is_rejected for status in answer.statuses):
                 raise NotTogetherError
             self._checked = answer.statuses
             self._passing = None
             if any(status.is_success for status in answer.statuses[1:]):
                 self._passing = np.array([status.is_success for status in answer.statuses])
-        if self._passing is not None:
+        if self._passing is not None and not passes:
             # Another status of success than the first one lets a node pass, too.
             return Verdicts(np.where(self._passing[answer.codes], 0, answer.codes), answer.statuses)
-        return answer
+        return cast("Verdicts", answer)
 
     def domain_refusals(self, state: CycleState, table: NodeTable) -> Sequence[ByDomain] | None:
         """Return the domains that the filter refuses; None where it must be asked about nodes."""

@@ -115,11 +115,10 @@ class _Run(FilterOutcome):
 class Together:
     """Filters and scores all nodes at once, by plans."""
 
-    def __init__(self, filters: NodeByNode, scoring: NodeByNode, handle: Handle) -> None:
-        self._filters = filters
-        self._scoring = scoring
+    def __init__(self, node_by_node: NodeByNode, handle: Handle) -> None:
+        self._node_by_node = node_by_node
         self._nominator = handle.nominator
-        self._nominated = NominatedRoom(filters, handle.nominator)
+        self._nominated = NominatedRoom(node_by_node, handle.nominator)
         self._kept = KeptTotalsOfPods()
         self._pods = 0
         self._make_room(0)
@@ -207,14 +206,14 @@ class Together:
             if by_domain is not None:
                 found += by_domain
                 continue
-            verdicts = said[each.name] = each.verdicts(state, pod, table)
+            verdicts = said[each.name] = each.verdicts(state, pod, table, table.all_rows)
             if verdicts is None:
                 # A filter that others come after can't be told from them once all are combined.
                 if each.name not in plan.asked_last:
                     raise NotTogetherError
                 names = [step.name for step in plan.filters]
                 behind = frozenset(names[names.index(each.name) :])
-                last = [active for active in self._filters.active(state) if active.name in behind]
+                last = [active for active in self._node_by_node.active(state) if active.name in behind]
                 break
             if verdicts is not Verdicts.passing(len(table)):
                 found.append(small_codes(verdicts))
@@ -240,7 +239,7 @@ class Together:
         end, error = len(rows), None
         if last:
             asked = NodeSelection(run.nodes.table, rows[passing])
-            answers = self._filters.ask_in_order(last, run.state, run.pod, asked, wanted, alone=True)
+            answers = self._node_by_node.ask_in_order(last, run.state, run.pod, asked, wanted, alone=True)
             run.asked_last = last
             run.said = {
                 row: status
@@ -274,7 +273,7 @@ class Together:
             found = None
         # A plugin that breaks a promise gives different answers in different ways. What it says in order counts.
         if found is None or found.count != np.count_nonzero(found.codes):
-            in_order = self._filters.search(run.state, run.pod, run.plan.codes, run.nodes, run.count)
+            in_order = self._node_by_node.search(run.state, run.pod, run.plan.codes, run.nodes, run.count)
             return in_order.refused
         return found
 
@@ -306,7 +305,7 @@ class Together:
         if kept is not None and kept.keeps_refusals:
             # A copy: this is the kept column, and codes are read after the cycle.
             return kept.refusals(state, pod, table).copy()
-        verdicts = run.verdicts.get(step.name) or step.verdicts(state, pod, table)
+        verdicts = run.verdicts.get(step.name) or step.verdicts(state, pod, table, table.all_rows)
         if verdicts is None:
             found: Codes = np.zeros(len(table), dtype=np.int32)
             passes = True if known is None else known == PASS
@@ -380,7 +379,7 @@ class Together:
         if known is not None and not known.score_fails:
             scores = known.scores(state, pod, nodes.table, nodes.rows)
         else:
-            scores = self._scoring.raw(step, state, pod, nodes)
+            scores = self._node_by_node.raw(step, state, pod, nodes)
         if step.normalize_score is not None:
             scores = step.normalized(state, pod, nodes, scores.copy())
         check_range(step.name, scores)
