@@ -171,7 +171,8 @@ class GenericScheduler:
         self, framework: Framework, state: CycleState, pod: Pod, within: NodeSelection | None = None
     ) -> ScheduleResult:
         found, diagnosis = self._find_nodes_that_fit_pod(framework, state, pod, within)
-        self._check_found(pod, found, diagnosis, within)
+        if self._observer is not None or not found.count:
+            self._check_found(pod, found, diagnosis, within)
         # As kube-scheduler: one node needs no scores, and takes no number from `random`.
         feasible, scored = found.feasible, None
         if found.count == 1:
@@ -200,7 +201,7 @@ class GenericScheduler:
         if framework.parts.snapshot is not self._snapshot:
             raise SnapshotMismatchError(framework.profile.scheduler_name)
         self._cache.update_snapshot(self._snapshot, pod)
-        if not self._snapshot:
+        if not self._snapshot.node_infos:
             raise NoNodesAvailableError
 
     def _check_found(

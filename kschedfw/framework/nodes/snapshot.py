@@ -85,7 +85,8 @@ class Snapshot:
         self._claims: ClaimIndex | None = None
         self._with_affinity: tuple[NodeInfo, ...] | None = None
         self._with_required_anti_affinity: tuple[NodeInfo, ...] | None = None
-        self._node_infos: ReadOnlyList[NodeInfo] = ReadOnlyList()
+        self.node_infos: ReadOnlyList[NodeInfo] = ReadOnlyList()
+        """All nodes, in visiting order."""
         self._names: Sequence[str] = []
         self._rows: FrozenDict[str, int] = EMPTY
         self.followed: object = None
@@ -124,7 +125,7 @@ class Snapshot:
 
     def _move(self, names: Sequence[str], changed: Mapping[str, NodeInfo]) -> None:
         """Move nodes to other rows. A common prefix and suffix of the old and the new order are left as they are."""
-        old, old_names = self._node_infos, self._names
+        old, old_names = self.node_infos, self._names
         first = _common(old_names, names)
         last = _common(old_names[first:][::-1], names[first:][::-1])
         old_end, end = len(old_names) - last, len(names) - last
@@ -148,8 +149,8 @@ class Snapshot:
         before = np.arange(len(old), dtype=np.int64)
         moved_from = np.concatenate((before[:first], np.array(sources, dtype=np.int64), before[old_end:]))
         try:
-            self._node_infos, self._rows, self._names = ReadOnlyList(infos), rows, names
-            if (table := self._made_table) is not None:
+            self.node_infos, self._rows, self._names = ReadOnlyList(infos), rows, names
+            if (table := self.__dict__.get("table")) is not None:
                 table.move(infos, rows, moved_from)
         except BaseException:
             self._tear()
@@ -161,7 +162,7 @@ class Snapshot:
         Raises:
             NodeNotFoundError: a node isn't in the snapshot.
         """
-        infos, rows, table = self._node_infos, self._rows, self._made_table
+        infos, rows, table = self.node_infos, self._rows, self.__dict__.get("table")
         try:
             for info in changed:
                 name = info.node.metadata.name
@@ -180,15 +181,10 @@ class Snapshot:
             raise
 
     @property
-    def node_infos(self) -> Sequence[NodeInfo]:
-        """All nodes, in visiting order."""
-        return self._node_infos
-
-    @property
     def with_affinity(self) -> Sequence[NodeInfo]:
         """Nodes with at least one pod that has a pod (anti-)affinity term."""
         if self._with_affinity is None:
-            self._with_affinity = tuple([info for info in self._node_infos if info.pods_with_affinity])
+            self._with_affinity = tuple([info for info in self.node_infos if info.pods_with_affinity])
         return self._with_affinity
 
     @property
@@ -204,7 +200,7 @@ class Snapshot:
         return f"<Snapshot of {counted(len(self), 'node')}>"
 
     def __len__(self) -> int:
-        return len(self._node_infos)
+        return len(self.node_infos)
 
     def __contains__(self, node_name: str) -> bool:
         return node_name in self._rows
@@ -215,12 +211,12 @@ class Snapshot:
         Raises:
             NodeNotFoundError: there is none.
         """
-        return self._node_infos[self._row(node_name)]
+        return self.node_infos[self._row(node_name)]
 
     def find(self, node_name: str) -> NodeInfo | None:
         """Return the node's NodeInfo; None if there is none."""
         row = self._rows.get(node_name)
-        return None if row is None else self._node_infos[row]
+        return None if row is None else self.node_infos[row]
 
     # These are read several times for each pod, so they are attributes once they are made. `_tear` drops them.
 
@@ -228,17 +224,12 @@ class Snapshot:
     def table(self) -> NodeTable:
         """The nodes in columns, row i being `node_infos[i]`; made on first use, and kept in step from then on."""
         if self._torn is None:
-            return NodeTable.of(self._node_infos)
+            return NodeTable.of(self.node_infos)
         # The same table, since plugins listen to it.
         table = self._torn
-        table.rebuild(self._node_infos, self._rows)
+        table.rebuild(self.node_infos, self._rows)
         self._torn = None
         return table
-
-    @property
-    def _made_table(self) -> NodeTable | None:
-        """The table, if anybody has asked for it."""
-        return self.__dict__.get("table")
 
     @cached_property
     def topology(self) -> TopologyIndex:
@@ -258,7 +249,7 @@ class Snapshot:
 
     def update_image_states(self) -> None:
         """Update the nodes' image states: the number of nodes of the snapshot that have each image."""
-        self.update(list(with_image_states(self._node_infos)))
+        self.update(list(with_image_states(self.node_infos)))
 
     @cached_property
     def selection(self) -> NodeSelection:
@@ -267,7 +258,7 @@ class Snapshot:
 
     def _tear(self) -> None:
         """Have the table written anew before anybody reads it: some row may be half written, or a listener behind."""
-        if (table := self._made_table) is not None:
+        if (table := self.__dict__.get("table")) is not None:
             self._torn = table
         for name in ("table", "topology", "claims", "selection"):
             self.__dict__.pop(name, None)

@@ -12,7 +12,6 @@ from typing import Final
 
 import numpy as np
 
-from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.requests import PodRequests
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
@@ -21,8 +20,6 @@ from kschedfw.framework.outcome import rows_with_most
 from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Pass, PassInput
 from kschedfw.framework.runtime.engine.plan import Base
 
-_MOST_KEPT: Final = 8
-"""The number of kept totals; each takes 8 bytes a node and a list of the best nodes."""
 _MOST_CHANGED: Final = 16
 """If more nodes have changed, a pass over all nodes is about as fast."""
 
@@ -162,26 +159,3 @@ class KeptTotals:
         )
         self._pods = table.pod_changes.version
         self._best = None
-
-
-class KeptTotalsOfPods:
-    """The kept totals of the latest plans and requests. They are kept from the second pod in a row on."""
-
-    def __init__(self) -> None:
-        self._kept: BoundedDict[int, KeptTotals] = BoundedDict(_MOST_KEPT)
-        """By the identity of the requests, which equal pods share."""
-        self._last: PodRequests | None = None
-
-    def of(self, base: Base, requests: PodRequests, compiled: Pass, table: NodeTable) -> KeptTotals | None:
-        """Return the current totals; None where the requests haven't come lately."""
-        # By identity, since pods with equal requests share one object.
-        comes_again, self._last = requests is self._last, requests
-        # A kept entry holds its requests, so no other object has their id as long as it is kept.
-        kept = self._kept.get(id(requests))
-        if kept is not None and kept.answers(base, requests):
-            kept.follow(compiled, table)
-            return kept
-        if not comes_again:
-            return None
-        kept = self._kept[id(requests)] = KeptTotals(base, requests, compiled, table)
-        return kept

@@ -121,7 +121,7 @@ class Plans:
             self._read_pre_hooks(pod)
         if len(self.codes.statuses) > _MOST_STATUSES:
             self.clear()
-        elif self.are_outdated:
+        elif self._known != self.revision.number:
             # The plan of the pod before stays right for that pod, but by its signatures other pods were like it.
             self._begin()
         is_computed = computes and self._is_computed(pod, table)

@@ -15,7 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
+from kschedfw.api.requests import PodRequests
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.errors import HOOK_FAILURES
@@ -23,20 +25,23 @@ from kschedfw.framework.handle import Handle
 from kschedfw.framework.nodes.arrays import Codes, FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.selection import NodeSelection
+from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.outcome import FilterOutcome, Totals
 from kschedfw.framework.results import ByDomain, DomainScores, Normalizing, Verdicts
 from kschedfw.framework.runtime.engine.errors import NotTogetherError, check_range
 from kschedfw.framework.runtime.engine.kept import Kept
-from kschedfw.framework.runtime.engine.kept_totals import KeptTotals, KeptTotalsOfPods, pass_input
+from kschedfw.framework.runtime.engine.kept_totals import KeptTotals, pass_input
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.nominated import NominatedRoom
 from kschedfw.framework.runtime.engine.pass_in_use import pass_for
 from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes
-from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
+from kschedfw.framework.runtime.engine.plan import REFUSED, Base, Plan
 from kschedfw.framework.runtime.engine.steps import Refusals, Step, small_codes
 from kschedfw.framework.status import Status
 from kschedfw.framework.status_codes import PASS
 
+_MOST_KEPT: Final = 8
+"""The number of kept totals; each takes 8 bytes a node and a list of the best nodes."""
 _NOBODY: Final[Mapping[int, Status]] = {}
 
 
@@ -119,7 +124,10 @@ class Together:
         self._node_by_node = node_by_node
         self._nominator = handle.nominator
         self._nominated = NominatedRoom(node_by_node, handle.nominator)
-        self._kept = KeptTotalsOfPods()
+        self._kept: BoundedDict[int, KeptTotals] = BoundedDict(_MOST_KEPT)
+        """The totals of the latest plans and requests, by the identity of the requests, which equal pods share."""
+        self._last: PodRequests | None = None
+        """The requests of the pod before: totals are kept from the second pod in a row on."""
         self._pods = 0
         self._make_room(0)
         self.latest: _Run | None = None
@@ -156,7 +164,7 @@ class Together:
         kept = None
         # Kept totals are for all nodes, and for a search that covers every node from row 0.
         if not start and most >= count:
-            kept = self._kept.of(base, pod.requests, compiled, table)
+            kept = self._kept_totals(base, pod.requests, compiled, table)
         if kept is None:
             scores = base.scores
             if refusals:
@@ -178,6 +186,21 @@ class Together:
         if is_counted:
             self._count(run, last, wanted)
         return run
+
+    def _kept_totals(
+        self, base: Base, requests: PodRequests, compiled: Pass, table: NodeTable
+    ) -> KeptTotals | None:
+        """Return the current totals of all nodes; None where the requests haven't come lately."""
+        comes_again, self._last = requests is self._last, requests
+        # A kept entry holds its requests, so no other object has their id as long as it is kept.
+        kept = self._kept.get(id(requests))
+        if kept is not None and kept.answers(base, requests):
+            kept.follow(compiled, table)
+            return kept
+        if not comes_again:
+            return None
+        kept = self._kept[id(requests)] = KeptTotals(base, requests, compiled, table)
+        return kept
 
     @property
     def asked_last(self) -> tuple[str, ...]:
@@ -340,10 +363,10 @@ class Together:
                     self._add_by_domain(compiled, by_domain, step, totals, (run.start, run.looked_at))
                     totals, kept = self._totals, None
                     continue
-                # Without parts all nodes have the same score.
-                if not (same := _of_equal_nodes(by_domain, step)):
+                # Without parts all nodes have the same raw score, 0.
+                if by_domain.normalizing is Normalizing.STRETCHED:
                     continue
-                added = np.full(run.count, same)
+                added = np.full(run.count, 100 * step.weight)
             else:
                 added = self._weighted(step, known, state, pod, nodes)
             # The kept totals stay as they are for the next pod.
@@ -407,11 +430,6 @@ class Together:
         )
         if not is_exact:
             raise NotTogetherError
-
-
-def _of_equal_nodes(found: DomainScores, step: Step) -> int:
-    """Return the weighted score of nodes that all have the same raw score, 0."""
-    return 0 if found.normalizing is Normalizing.STRETCHED else 100 * step.weight
 
 
 def _refuse(
