@@ -26,6 +26,9 @@ from kschedfw.cluster import Cluster
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 """The provisioner of StorageClasses whose volumes are made by hand."""
 
+_MOST_COMPARED: Final = 100
+"""The most volumes that are compared with a claim, free ones first."""
+
 
 @attrs.frozen
 class Lack:
@@ -82,13 +85,18 @@ def _closest_volume(claim: PersistentVolumeClaim, cluster: Cluster, *, of_class:
 def by_lacks(
     claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], nodes: Sequence[Node]
 ) -> Sequence[PersistentVolume]:
-    """Return the volumes, those first that lack the least for the claim.
+    """Return the volumes, those first that lack the least for the claim, at most `_MOST_COMPARED`.
 
     Of those that lack equally much, the larger one: a volume of another class or size is further away by both.
     """
+    # Each is compared with every node, and most volumes of a large cluster are bound, which makes them useless.
+    free_first = sorted(
+        volumes, key=lambda each: each.spec.claim_ref is not None and each.status.phase == "Bound"
+    )
+    missing = {each.name: len(lacks(each, claim, nodes)) for each in free_first[:_MOST_COMPARED]}
     return sorted(
-        volumes,
-        key=lambda each: (len(lacks(each, claim, nodes)), -storage_capacity(each).value(), each.name),
+        free_first[:_MOST_COMPARED],
+        key=lambda each: (missing[each.name], -storage_capacity(each).value(), each.name),
     )
 
 
