@@ -13,6 +13,7 @@ import attrs
 from explore.clusters import default_configuration
 from kschedfw_advisor.explore.access import Access, Guarded
 from kschedfw_advisor.explore.app import ExploreApp
+from kschedfw_advisor.explore.follow import Reading
 from kschedfw_advisor.explore.simulations import Simulations
 from kschedfw_advisor.explore.workbench import Workbench
 from kschedfw_kubernetes.web import Server, configured, listen
@@ -82,7 +83,7 @@ def served(
     bench = Workbench(cluster, default_configuration(*gates))
     app = ExploreApp(bench, Simulations(bench, [], seed=0), "a <b>cluster</b>", notes)
     if follow is not None:
-        app.follow(follow, cluster, 0.1)
+        app.follow(lambda: Reading(follow()), Reading(cluster), 0.1)
     listening = listen("127.0.0.1", 0)
     port = listening.getsockname()[1]
     ready = threading.Event()

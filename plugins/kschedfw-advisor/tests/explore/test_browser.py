@@ -59,7 +59,7 @@ class TestLooking:
         expect(side).to_contain_text("2 workloads · 1 other pod finds a place")
         huge = side.get_by_role("region", name="why default/huge waits")
         expect(huge).to_contain_text("It requests 64 of cpu, more than any node has: the largest has 4.")
-        expect(huge).to_contain_text("Request 3 of cpu instead of 64.TryPlaces 1 of 1, on memory-taken")
+        expect(huge).to_contain_text("Request 3 of cpu instead of 64.Places 1 of 1Try")
         expect(huge).not_to_contain_text("0/3 nodes are available")
         huge.get_by_role("button", name="more about default/huge").click()
         expect(huge).to_contain_text("0/3 nodes are available")

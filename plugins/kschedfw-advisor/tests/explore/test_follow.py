@@ -9,21 +9,22 @@ import pytest
 from explore.clusters import cluster, default_configuration
 from explore.served import served
 from kschedfw_advisor.explore.changes import Cordon
-from kschedfw_advisor.explore.follow import Follower
+from kschedfw_advisor.explore.follow import Follower, Reading
 from kschedfw_advisor.explore.workbench import Workbench
+from kschedfw_advisor.reports import Reports
 
 from kschedfw import InMemoryCluster, Node, make_node
-from kschedfw.api import KschedfwError
+from kschedfw.api import KschedfwError, WarningEvent
 from kschedfw.testing.waiting import eventually
 
 
 class Told:
     """A follower, what it has handed over, and what it has said last."""
 
-    def __init__(self, read: Callable[[], InMemoryCluster]) -> None:
-        self.taken: list[InMemoryCluster] = []
+    def __init__(self, read: Callable[[], Reading]) -> None:
+        self.taken: list[Reading] = []
         self.said: list[str] = []
-        self.follower = Follower(read, self.taken.append, self.said.append, cluster(), 60)
+        self.follower = Follower(read, self.taken.append, self.said.append, Reading(cluster()), 60)
 
 
 def grown() -> InMemoryCluster:
@@ -44,25 +45,37 @@ def test_an_equal_cluster_with_newer_versions_isnt_handed_over() -> None:
         assert versions[0] != versions[1]
         return same
 
-    told = Told(touched)
+    told = Told(lambda: Reading(touched()))
     told.follower.look()
     assert (told.taken, told.said) == ([], [""])
 
 
 def test_a_changed_cluster_is_handed_over_once() -> None:
-    told = Told(grown)
+    told = Told(lambda: Reading(grown()))
     told.follower.look()
     told.follower.look()
     assert len(told.taken) == 1
 
 
+def test_a_new_warning_about_a_pods_start_is_handed_over_and_one_about_scheduling_isnt() -> None:
+    def warned(reason: str) -> Reading:
+        return Reading(cluster(), Reports(warnings=[WarningEvent("Pod", "default", "web", reason, "why")]))
+
+    readings = [warned("FailedScheduling"), warned("FailedMount"), warned("FailedMount")]
+    told = Told(lambda: readings.pop(0))
+    for _ in range(3):
+        told.follower.look()
+    (taken,) = told.taken
+    assert set(taken.reports.of_pods) == {"default/web"}
+
+
 def test_what_cant_be_read_is_told_until_it_can() -> None:
     answers: list[Exception | None] = [KschedfwError("no route to the cluster"), None]
 
-    def read() -> InMemoryCluster:
+    def read() -> Reading:
         if (error := answers.pop(0)) is not None:
             raise error
-        return grown()
+        return Reading(grown())
 
     told = Told(read)
     told.follower.look()

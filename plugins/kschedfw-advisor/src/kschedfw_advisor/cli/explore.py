@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from kschedfw import InMemoryCluster
 from kschedfw.api import how_to_install
 from kschedfw.cli import (
     DEFAULT_CHOICE,
@@ -111,6 +110,7 @@ def explore(
 
         from kschedfw_advisor.explore.access import Access, Guarded
         from kschedfw_advisor.explore.app import ExploreApp
+        from kschedfw_advisor.explore.follow import Reading
         from kschedfw_advisor.explore.simulations import Simulations
         from kschedfw_advisor.explore.workbench import Workbench
     except ModuleNotFoundError:
@@ -135,11 +135,11 @@ def explore(
     # Standard input can be read only once.
     if live.is_wanted and every and STDIN not in (*files[0], *files[1]):
 
-        def read_again() -> InMemoryCluster:
+        def read_again() -> Reading:
             again = read_input(format, *files, reading, live=live, show_progress=False)
-            return free_bound_pods(again, reschedule or ())[0].cluster
+            return Reading(free_bound_pods(again, reschedule or ())[0].cluster, reports_of(again))
 
-        app.follow(read_again, loaded.cluster, every)
+        app.follow(read_again, Reading(loaded.cluster, reports_of(loaded)), every)
     listening = listen(host, port)
     address, port = listening.getsockname()[:2]
     token = secrets.token_urlsafe(32)

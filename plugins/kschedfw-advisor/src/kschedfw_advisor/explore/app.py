@@ -21,12 +21,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kschedfw import InMemoryCluster, KschedfwError
+from kschedfw import KschedfwError
 from kschedfw.api import to_manifest
 from kschedfw.pages import STYLES, asset, decision_matrix, environment, group_matrix
 from kschedfw_advisor.explore.advice import advice_of, emptied_of
 from kschedfw_advisor.explore.changes import Change
-from kschedfw_advisor.explore.follow import Follower
+from kschedfw_advisor.explore.follow import Follower, Reading
 from kschedfw_advisor.explore.simulations import Asked, Simulations
 from kschedfw_advisor.explore.state import state_of
 from kschedfw_advisor.explore.work import CancelledError, Job
@@ -199,13 +199,17 @@ class ExploreApp:
             lifespan=self._lifespan,
         )
 
-    def follow(self, read: Callable[[], InMemoryCluster], first: InMemoryCluster, seconds: float) -> None:
+    def follow(self, read: Callable[[], Reading], first: Reading, seconds: float) -> None:
         """Read the cluster every so many seconds while the application runs, and show it as it is then."""
         self._follower = Follower(read, self._take, self._tell, first, seconds)
 
-    def _take(self, cluster: InMemoryCluster) -> None:
+    def _take(self, reading: Reading) -> None:
         # On the application's thread, between two requests. The follower's thread waits.
-        self._executor.submit(self._bench.replace, cluster).result()
+        self._executor.submit(self._replace, reading).result()
+
+    def _replace(self, reading: Reading) -> None:
+        self._bench.replace(reading.cluster)
+        self._reports = reading.reports
 
     def _tell(self, problem: str) -> None:
         self._problem = problem

@@ -1,4 +1,4 @@
-"""Follows a live cluster: reads it again and again, and hands it over when scheduling could see a difference."""
+"""Follows a live cluster: reads it again and again, and hands it over when the answer could be another one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ import attrs
 
 from kschedfw import InMemoryCluster, KschedfwError
 from kschedfw.api import KINDS, CustomObject, Named
+from kschedfw_advisor.reports import NO_REPORTS, Reports
 
 _LOG = logging.getLogger("kschedfw.advisor.explore")
+
+
+@attrs.frozen
+class Reading:
+    """A cluster as it was read, and what the reading says of pods that aren't there or don't start."""
+
+    cluster: InMemoryCluster
+    reports: Reports = NO_REPORTS
 
 
 class Follower:
@@ -19,7 +28,7 @@ class Follower:
 
     Args:
         read: reads the cluster; a KschedfwError says why it can't.
-        take: called with a cluster that differs from the one before; a KschedfwError says why it isn't taken, and the
+        take: called with a reading that differs from the one before; a KschedfwError says why it isn't taken, and the
             next reading is handed over again.
         tell: called after each reading with what went wrong, or with an empty text.
         first: the cluster as it was read at the start.
@@ -27,10 +36,10 @@ class Follower:
 
     def __init__(
         self,
-        read: Callable[[], InMemoryCluster],
-        take: Callable[[InMemoryCluster], None],
+        read: Callable[[], Reading],
+        take: Callable[[Reading], None],
         tell: Callable[[str], None],
-        first: InMemoryCluster,
+        first: Reading,
         seconds: float,
     ) -> None:
         self._read, self._take, self._tell = read, take, tell
@@ -59,10 +68,10 @@ class Follower:
     def look(self) -> None:
         """Read the cluster once, and hand it over if it differs."""
         try:
-            cluster = self._read()
-            content = _content(cluster)
+            reading = self._read()
+            content = _content(reading)
             if content != self._content and not self._ended.is_set():
-                self._take(cluster)
+                self._take(reading)
                 self._content = content
         except KschedfwError as error:
             self._tell(f"what is shown isn't up to date: {error}")
@@ -70,8 +79,16 @@ class Follower:
             self._tell("")
 
 
-def _content(cluster: InMemoryCluster) -> dict[tuple[type[Named], str], Named]:
-    """Return the objects by kind and key, without their versions: a heartbeat of a node changes nothing else."""
+def _content(reading: Reading) -> tuple[object, ...]:
+    """Return the objects by kind and key, and the reports, as far as the answer depends on them.
+
+    Versions are left out, since a heartbeat of a node changes nothing else, and so are warnings about scheduling.
+    """
+    reports = reading.reports
+    return _objects(reading.cluster), reports.failures, reports.of_pods, reports.without_pods
+
+
+def _objects(cluster: InMemoryCluster) -> dict[tuple[type[Named], str], Named]:
     kinds: tuple[type[Named], ...] = (*(kind.cls for kind in KINDS.values()), CustomObject)
     return {
         (type(obj), obj.key): obj.with_metadata(attrs.evolve(obj.metadata, resource_version=""))

@@ -220,8 +220,9 @@ export class Answer {
 
   /** What a card tells when it is opened: the other remedies, the pods, and the message. */
   _more({ pods, group, remedies, message, recorded }) {
-    const others = (remedies ?? []).slice(1);
+    const [first, ...others] = remedies ?? [];
     return [
+      first ? h("p", { class: "soft" }, sentence(`The pods would go ${onNodes(first)}`)) : null,
       others.length ? h("h4", {}, "What else helps") : null,
       ...others.map((each) => this._remedy(each, false)),
       ...(group || pods.length > 1 ? [h("h4", {}, "Pods"), this._podList(pods)] : []),
@@ -236,21 +237,21 @@ export class Answer {
     return nameButton(workload ? `${namespace}/${name}` : pods[0], () => this.open.pod(pods[0]));
   }
 
-  _remedy({ text, placed, pods, nodes, displaced, change }, isFirst) {
+  /** A remedy: what to do, how many pods it places, and the button; of the first one, the nodes are told by `_more`. */
+  _remedy(remedy, isFirst) {
+    const { text, placed, pods, change } = remedy;
     const isTried = change !== null && this.isTried(change);
-    const loses = displaced ? `; ${count(displaced, "other pod")} would find no place` : "";
     return h(
       "div",
       { class: isFirst ? "remedy first" : "remedy" },
       h("p", {}, sentence(text)),
+      h("span", { class: "soft", title: onNodes(remedy) }, `Places ${placed} of ${pods}${isFirst ? "" : `, ${onNodes(remedy)}`}`),
       change === null
         ? null
         : button(isTried ? "Tried" : "Try", () => this.ontry(change), {
-            class: isFirst && !isTried ? "main" : null,
             "aria-label": `try: ${text}`,
             "aria-pressed": String(isTried),
           }),
-      h("span", { class: "soft" }, `Places ${placed} of ${pods}, on ${nodes || "no node"}${loses}`),
     );
   }
 
@@ -277,6 +278,11 @@ export class Answer {
     const pods = names.map((name) => this._pod(name)).filter((pod) => pod !== undefined);
     return podList(this._cluster, pods, (pod) => this.open.pod(this._cluster.podName(pod)));
   }
+}
+
+/** On which nodes a remedy places pods, and which other pods lose theirs. */
+function onNodes({ nodes, displaced }) {
+  return `on ${nodes || "no node"}${displaced ? `; ${count(displaced, "other pod")} would find no place` : ""}`;
 }
 
 function titleOf({ workload, namespace, name, pods }) {
