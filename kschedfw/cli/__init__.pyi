@@ -18,6 +18,8 @@ from .exits import tell as tell
 from .exits import tell_failures as tell_failures
 from .formats import MANIFESTS as MANIFESTS
 from .formats import Format as Format
+from .input_options import DEFAULT_OPTIONS as DEFAULT_OPTIONS
+from .input_options import ClusterOptions as ClusterOptions
 from .input_options import with_input_options as with_input_options
 from .inputs import DEFAULT_READING as DEFAULT_READING
 from .inputs import Input as Input

@@ -13,7 +13,6 @@ import typer
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
-from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError, check_name
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
 from kschedfw.cli.explain_output import (
@@ -27,15 +26,11 @@ from kschedfw.cli.explain_output import (
     print_explanation,
     print_group,
 )
-from kschedfw.cli.formats import MANIFESTS
-from kschedfw.cli.input_options import with_input_options
-from kschedfw.cli.inputs import DEFAULT_READING, Input, ReadingOptions, read_input, tell_notes
-from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
+from kschedfw.cli.input_options import DEFAULT_OPTIONS, ClusterOptions, with_input_options
+from kschedfw.cli.inputs import Input, tell_notes
 from kschedfw.cli.options import (
     AttemptTimeOption,
-    FormatOption,
     HtmlOption,
-    PodsOption,
     SeedOption,
     SelectHost,
     SelectHostOption,
@@ -93,10 +88,7 @@ def explain(
     arguments: Annotated[
         list[str], typer.Argument(metavar="CLUSTER... POD", help="Manifests, and the pod to explain.")
     ],
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    given: ClusterOptions = DEFAULT_OPTIONS,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
     start_time: StartTimeOption = None,
@@ -106,7 +98,6 @@ def explain(
         int | None,
         typer.Option(min=0, max=100, metavar="X", help="percentageOfNodesToScore."),
     ] = None,
-    reading: ReadingOptions = DEFAULT_READING,
     now: Annotated[
         bool, typer.Option("--now", help="Schedule the pod first, with the cluster as it is in the files.")
     ] = False,
@@ -134,16 +125,16 @@ def explain(
         attempts = _recorded(recorded, arguments)
     else:
         *files, name = arguments
-        if not files and not live.is_wanted:
+        if not files and not given.live.is_wanted:
             raise UsageError(
                 f"{name}: a cluster and a pod are needed: CLUSTER... POD, --context NAME POD, or --from FILE POD"
             )
         _check_order(files, name)
         paths = [Path(path) for path in files]
         # First, since a live cluster is asked for the kinds of objects that the enabled plugins know.
-        configuration = chosen.load()
-        with reading_bar(enabled=not live.is_wanted) as bar:
-            loaded = read_input(format, paths, pods or [], reading, live=live, progress=bar, namespaces=True)
+        configuration = given.chosen.load()
+        with reading_bar(enabled=not given.live.is_wanted) as bar:
+            loaded = given.read(paths, progress=bar, namespaces=True)
         tell(loaded.problems)
         loaded, freed = free_bound_pods(loaded, reschedule or ())
         group = group_name(name)

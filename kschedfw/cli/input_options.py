@@ -1,10 +1,11 @@
-"""Options that stand for one parameter of a command: for a live cluster, how input is read, and the configuration."""
+"""Options that stand for one parameter of a command: the sources of a cluster, how they are read, the configuration."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import attrs
@@ -14,50 +15,80 @@ from kschedfw.api.extensions import ExtensionError, how_to_install
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import Expand, FieldValidation
 from kschedfw.api.records import frozen
-from kschedfw.cli.configurations import ConfigurationChoice
+from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import tell
-from kschedfw.cli.inputs import ReadingOptions
-from kschedfw.cli.live import ABSENT, NO_LIVE_CLUSTER, SOURCES, Given, Live, Source, SourceOption
+from kschedfw.cli.formats import MANIFESTS
+from kschedfw.cli.inputs import DEFAULT_READING, Input, ReadingOptions, read_input
+from kschedfw.cli.live import ABSENT, NO_LIVE_CLUSTER, SOURCES, Given, Live, Progress, Source, SourceOption
 from kschedfw.cli.options import (
     ConfigOption,
     ExpandCustomOption,
     FieldValidationOption,
+    FormatOption,
     GatesOption,
     KubeVersionOption,
     LimitOption,
     NoExpandOption,
+    PodsOption,
     ProviderOption,
     SkipInvalidOption,
 )
 
 
 def with_input_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command options in place of its parameters `live`, `reading` and `chosen`, if it has them.
+    """Give a command options in place of its parameters `live`, `reading`, `chosen` and `given`, if it has them.
 
     Typer reads a function's signature: the returned function has a parameter for each option. For `live: Live`
     these are the options of the installed sources; options of known sources that aren't installed are hidden,
     and are refused with the name of the distribution. For `reading: ReadingOptions` they are `--skip-invalid`
     and the other options about manifests. For `chosen: ConfigurationChoice` they are `--config` and the options
-    that replace or change it.
+    that replace or change it. For `given: ClusterOptions` they are all of these, `--pods` and `--format`.
     """
-    # Annotations are texts in modules that begin as this one does; Typer needs the objects.
-    signature = inspect.signature(command, eval_str=True)
-    groups = {name: _GROUPS[name]() for name in signature.parameters if name in _GROUPS}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in signature.parameters.items():
-        parameters += groups[name].parameters if name in groups else [parameter]
+    options = _options_of(command)
 
     def expanded(**arguments: object) -> None:
-        for name, group in groups.items():
-            arguments[name] = group.value({each.name: arguments.pop(each.name) for each in group.parameters})
-        command(**arguments)
+        options.value(arguments)
 
     # Typer takes names and defaults from the signature, and types from the annotations.
     expanded.__name__, expanded.__doc__ = command.__name__, command.__doc__
-    expanded.__annotations__ = {each.name: each.annotation for each in parameters}
-    expanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # inspect looks for it
+    expanded.__annotations__ = {each.name: each.annotation for each in options.parameters}
+    expanded.__signature__ = inspect.Signature(options.parameters)  # type: ignore[attr-defined]  # inspect looks for it
     return expanded
+
+
+@frozen
+class ClusterOptions:
+    """The options that commands about one cluster and one configuration share, beside the argument CLUSTER."""
+
+    pods: Sequence[Path] = ()
+    live: Live = NO_LIVE_CLUSTER
+    format: str = MANIFESTS
+    chosen: ConfigurationChoice = DEFAULT_CHOICE
+    reading: ReadingOptions = DEFAULT_READING
+
+    def read(
+        self,
+        cluster: Sequence[Path] | None,
+        *,
+        progress: Progress | None = None,
+        show_progress: bool = True,
+        namespaces: bool = False,
+    ) -> Input:
+        """Return what the argument CLUSTER and these options name; see `read_input` for the rest."""
+        return read_input(
+            self.format,
+            cluster or (),
+            self.pods,
+            self.reading,
+            live=self.live,
+            progress=progress,
+            show_progress=show_progress,
+            namespaces=namespaces,
+        )
+
+
+DEFAULT_OPTIONS: Final = ClusterOptions()
 
 
 @frozen
@@ -90,10 +121,31 @@ def _choice(
     return ConfigurationChoice(config, algorithm_provider, feature_gates, kube_version)
 
 
-def _parameters_of(function: Callable[..., object]) -> _Options:
-    """Return the parameters of a function whose result is the value."""
-    parameters = inspect.signature(function, eval_str=True).parameters.values()
-    return _Options(tuple(parameters), lambda given: function(**given))
+def _given(
+    pods: PodsOption = None,
+    live: Live = NO_LIVE_CLUSTER,
+    format: FormatOption = MANIFESTS,
+    chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    reading: ReadingOptions = DEFAULT_READING,
+) -> ClusterOptions:
+    return ClusterOptions(pods or (), live, format, chosen, reading)
+
+
+def _options_of(function: Callable[..., object]) -> _Options:
+    """Return the parameters of a function, with a group's options in place of its name, and the function of these."""
+    # Annotations are texts in modules that begin as this one does; Typer needs the objects.
+    signature = inspect.signature(function, eval_str=True)
+    groups = {name: _GROUPS[name]() for name in signature.parameters if name in _GROUPS}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        parameters += groups[name].parameters if name in groups else [parameter]
+
+    def value(arguments: dict[str, Any]) -> object:
+        for name, group in groups.items():
+            arguments[name] = group.value({each.name: arguments.pop(each.name) for each in group.parameters})
+        return function(**arguments)
+
+    return _Options(parameters, value)
 
 
 def _live_options() -> _Options:
@@ -115,8 +167,9 @@ def _live_options() -> _Options:
 
 _GROUPS: Final[Mapping[str, Callable[[], _Options]]] = {
     "live": _live_options,
-    "reading": partial(_parameters_of, _reading),
-    "chosen": partial(_parameters_of, _choice),
+    "reading": partial(_options_of, _reading),
+    "chosen": partial(_options_of, _choice),
+    "given": partial(_options_of, _given),
 }
 
 

@@ -15,29 +15,21 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.api.words import counted
-from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
-from kschedfw.cli.formats import MANIFESTS
-from kschedfw.cli.input_options import with_input_options
+from kschedfw.cli.input_options import DEFAULT_OPTIONS, ClusterOptions, with_input_options
 from kschedfw.cli.inputs import (
-    DEFAULT_READING,
     Input,
-    ReadingOptions,
-    read_input,
     refusal_notes,
     tell_notes,
     version_notes,
 )
-from kschedfw.cli.live import NO_LIVE_CLUSTER, Live
 from kschedfw.cli.options import (
     AttemptTimeOption,
     ClusterArgument,
-    FormatOption,
     HtmlOption,
     NoProgressOption,
     ParallelismOption,
-    PodsOption,
     SelectHost,
     SelectHostOption,
     StartTimeOption,
@@ -75,10 +67,7 @@ simulate_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @with_input_options
 def simulate(
     cluster: ClusterArgument = None,
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    given: ClusterOptions = DEFAULT_OPTIONS,
     select_host: SelectHostOption = SelectHost.RANDOM,
     reschedule: RescheduleOption = None,
     arrivals: Annotated[
@@ -121,7 +110,6 @@ def simulate(
         ),
     ] = None,
     parallelism: ParallelismOption = 1,
-    reading: ReadingOptions = DEFAULT_READING,
     explanations: Annotated[
         Path | None,
         typer.Option(
@@ -146,13 +134,13 @@ def simulate(
 ) -> None:
     # First: a page that can't be written is refused before anything takes time.
     page = page_of(html)
-    with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
-        loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
+    with reading_bar(enabled=not no_progress and not given.live.is_wanted) as bar:
+        loaded = given.read(cluster, progress=bar)
     tell(loaded.problems)
     if not (any(loaded.cluster.list(kind) for kind in (Node, Pod)) or loaded.refused):
         tell_notes(loaded)
         raise UsageError(f"nothing to simulate: {NO_OBJECTS}")
-    setup = Setup.of("simulate", chosen.load())
+    setup = Setup.of("simulate", given.chosen.load())
     by_version = tuple(version_notes(loaded, setup.feature_gates))
     loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())
     with ExitStack() as stack:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from enum import Enum
-from typing import TYPE_CHECKING, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
@@ -14,18 +12,16 @@ from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
-from kschedfw.api.records import define, frozen
-from kschedfw.cluster import ClusterError, RevertibleChange
+from kschedfw.cluster import ClusterError
 from kschedfw.cluster.freeing import belongs_to_its_node
 from kschedfw.explain import Explanation, GroupStep
-from kschedfw.scheduler.placement import Placement
 from kschedfw.what_if.checks import WhatIfError, expect, expect_all, expect_count, title
 from kschedfw.what_if.engine import Engine, Progress
 from kschedfw.what_if.eviction import charge_budget, cordoned, template_node, template_pod, uncordoned
-from kschedfw.what_if.history import Mark
 from kschedfw.what_if.objects import TransactionObjects, some_names
 from kschedfw.what_if.results import Evictions, Feasibility, PodResult, Refused, Replicas, Schedule, Waiting
 from kschedfw.what_if.scaling_plan import PlanCheck, ScalingPlan, check_plan
+from kschedfw.what_if.undoing import Preempted, Undoable
 
 if TYPE_CHECKING:
     # Imported here: the module makes transactions, and so imports this one.
@@ -34,28 +30,7 @@ if TYPE_CHECKING:
 NamedT = TypeVar("NamedT", bound=Named)
 
 
-class _Stage(Enum):
-    NEW = "hasn't begun: use it in a `with` statement"
-    OPEN = "is open"
-    ENDED = "has ended"
-
-
-@frozen(eq=False)
-class _Preempted:
-    """The state that `restore` needs: the pod's place in the transaction, and the changes by its deletion."""
-
-    placement: Placement | None
-    changes: Sequence[RevertibleChange]
-
-
-@define
-class _OpenChange:
-    """An operation under way. With `is_undone` it leaves no change."""
-
-    is_undone: bool = False
-
-
-class Transaction:
+class Transaction(Undoable):
     """Changes that are undone at the end of the `with` block, unless they are committed.
 
     A write returns after all its consequences have happened. A pod that gets a place holds it like a pod whose
@@ -66,14 +41,9 @@ class Transaction:
     """
 
     def __init__(self, engine: Engine, parent: WhatIf | Transaction, outer: Transaction | None) -> None:
-        self._engine = engine
+        super().__init__(engine, parent, outer)
         self._objects = TransactionObjects(engine)
-        self._parent = parent
-        self._outer = outer
-        self._transaction: Transaction | None = None
-        self._stage = _Stage.NEW
-        self._mark: Mark | None = None
-        self._preempted: dict[str, _Preempted] = {}
+        self._everything = parent.objects
 
     # --- changing ---
 
@@ -197,7 +167,7 @@ class Transaction:
                 self._objects.give_up(present)
                 position = cluster.position
                 cluster.delete(present)
-                self._preempted[present.key] = _Preempted(placement, cluster.changes_since(position))
+                self._preempted[present.key] = Preempted(placement, cluster.changes_since(position))
 
     def restore(self, *pods: Pod) -> None:
         """Put preempted pods back on their nodes, whether or not there is room.
@@ -379,92 +349,10 @@ class Transaction:
 
     def objects(self) -> Iterator[Named]:
         """Return all objects as they are now; see `WhatIf.objects`."""
-        return self._parent.objects()
-
-    # --- the transaction itself ---
+        return self._everything()
 
     def transaction(self) -> Transaction:
         """Return a nested transaction."""
         with self._engine.one_thread:
             self._check_open()
             return Transaction(self._engine, self, self)
-
-    def commit(self) -> None:
-        """Keep the changes: those of a nested transaction in the one around it, else in the WhatIf.
-
-        Committing the outermost transaction binds the pods that have a place. The transaction can't be used
-        afterwards.
-
-        Raises:
-            WhatIfError: pods couldn't be bound; everything else is kept, and they are pending.
-        """
-        with self._engine.one_thread:
-            self._check_open()
-            # Ended before anything is bound: a binding that fails doesn't leave the transaction open.
-            mark = self._end()
-            history = self._engine.history
-            failed = history.commit() if self._outer is None else []
-            history.merge(mark)
-            if self._outer is not None:
-                self._outer._preempted = self._preempted
-        if failed:
-            placement, error = failed[0]
-            raise WhatIfError(
-                f"{len(failed)} of the pods with a place couldn't be bound, {placement.pod.key} for one: {error}"
-            )
-
-    def __enter__(self) -> Self:
-        one_thread = self._engine.one_thread
-        with one_thread:
-            if self._stage is not _Stage.NEW:
-                raise WhatIfError("a transaction is used once; open another one")
-            if self._parent._transaction is not None:
-                raise WhatIfError(
-                    "a transaction is open already; nest another one in it: trial.transaction()"
-                )
-            self._mark = self._engine.history.mark()
-            self._parent._transaction = self
-            self._stage = _Stage.OPEN
-            if self._outer is not None:
-                # A copy, which the outer transaction takes over if this one is committed.
-                self._preempted = dict(self._outer._preempted)
-            # Held until `_end`: no other thread may see the changes of the transaction.
-            one_thread.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._stage is _Stage.OPEN:
-            with self._engine.one_thread:
-                self._engine.history.revert(self._end())
-
-    def _end(self) -> Mark:
-        self._stage = _Stage.ENDED
-        self._parent._transaction = None
-        self._engine.one_thread.__exit__()
-        assert self._mark is not None
-        return self._mark
-
-    @contextmanager
-    def _change(self) -> Iterator[_OpenChange]:
-        """Run a block as one operation: if it raises, or sets `is_undone`, all of it is undone."""
-        with self._engine.one_thread:
-            self._check_open()
-            history, change = self._engine.history, _OpenChange()
-            mark, preempted = history.mark(), dict(self._preempted)
-            try:
-                yield change
-            except BaseException:
-                change.is_undone = True
-                raise
-            finally:
-                if change.is_undone:
-                    history.revert(mark)
-                    self._preempted = preempted
-                else:
-                    history.merge(mark)
-
-    def _check_open(self) -> None:
-        if self._stage is not _Stage.OPEN:
-            raise WhatIfError(f"the transaction {self._stage.value}")
-        if self._transaction is not None:
-            raise WhatIfError("a nested transaction is open: use that one until its end")

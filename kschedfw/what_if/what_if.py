@@ -32,6 +32,7 @@ from kschedfw.scheduler.setup import scheduler_from_configuration
 from kschedfw.what_if.checks import WhatIfError, expect, expect_all, found_text
 from kschedfw.what_if.engine import Engine
 from kschedfw.what_if.transaction import Transaction
+from kschedfw.what_if.undoing import Undoable
 
 Source: TypeAlias = Manifests | Iterable[Named] | Cluster | Scheduler
 """Manifests, objects, a cluster, or a scheduler, whose view is the cluster's and the pods that it has assumed."""
@@ -125,7 +126,7 @@ class WhatIf:
                 feature_gates=DEFAULT_GATES if feature_gates is None else feature_gates,
             )
         self._engine = Engine(self._cluster, scheduler, chance)
-        self._transaction: Transaction | None = None
+        self._transaction: Undoable | None = None
 
     # Reading: the present state, in an open transaction as it is there
 

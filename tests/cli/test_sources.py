@@ -15,8 +15,11 @@ from typer.testing import CliRunner
 from kschedfw import make_node
 from kschedfw.api import Manifests, Node
 from kschedfw.cli import (
+    DEFAULT_CHOICE,
+    DEFAULT_OPTIONS,
     MANIFESTS,
     NO_LIVE_CLUSTER,
+    ClusterOptions,
     Given,
     Live,
     Progress,
@@ -111,6 +114,25 @@ def test_an_option_of_an_installed_source_names_the_cluster_that_is_read(install
     assert [node.name for node in loaded.cluster.list(Node)] == ["where"]
     assert loaded.notes[:2] == ["read from backup where", "backup where: may not list secrets"]
     assert loaded.problems == ["warning: backup where: may not list secrets"]
+
+
+@pytest.mark.parametrize("installed", [["BACKUPS"]], indirect=True)
+def test_one_parameter_has_all_options_of_a_cluster_and_its_configuration(installed: None) -> None:
+    app, asked = typer.Typer(), list[ClusterOptions]()
+
+    @app.command()
+    @with_input_options
+    def ask(given: ClusterOptions = DEFAULT_OPTIONS) -> None:
+        asked.append(given)
+
+    options = "--backup some/where --pods more.yaml --skip-invalid --kube-version 1.37 --limit pods=7"
+    assert CliRunner().invoke(app, options.split()).exit_code == 0
+    (given,) = asked
+    assert (list(given.pods), given.live.title, given.format) == ([Path("more.yaml")], "where", MANIFESTS)
+    assert (given.reading.skip_invalid, given.reading.limits.pods) == (True, 7)
+    assert given.chosen.load().gates.version == "1.37"
+    assert CliRunner().invoke(app, []).exit_code == 0
+    assert asked[1].chosen == DEFAULT_CHOICE
 
 
 @pytest.mark.parametrize("installed", [["BACKUPS"]], indirect=True)

@@ -11,17 +11,10 @@ import typer
 
 from kschedfw import Node
 from kschedfw.cli import (
-    DEFAULT_CHOICE,
-    DEFAULT_READING,
-    MANIFESTS,
-    NO_LIVE_CLUSTER,
-    ConfigurationChoice,
+    DEFAULT_OPTIONS,
+    ClusterOptions,
     ExitCode,
-    FormatOption,
-    Live,
     NoProgressOption,
-    PodsOption,
-    ReadingOptions,
     SeedOption,
     UsageError,
     check_name,
@@ -66,10 +59,7 @@ def drain(
     arguments: Annotated[
         list[str], typer.Argument(metavar="CLUSTER NODE...", help="Manifests, and the nodes to drain.")
     ],
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    given: ClusterOptions = DEFAULT_OPTIONS,
     delete_emptydir_data: Annotated[
         bool,
         typer.Option(
@@ -78,24 +68,16 @@ def drain(
     ] = False,
     ignore_pending: IgnorePendingOption = False,
     seed: SeedOption = 0,
-    reading: ReadingOptions = DEFAULT_READING,
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
-    files, nodes = ([], arguments) if live.is_wanted else (arguments[:1], arguments[1:])
+    files, nodes = ([], arguments) if given.live.is_wanted else (arguments[:1], arguments[1:])
     if not nodes:
         raise UsageError(
             f"{arguments[0]}: a cluster and a node are needed: CLUSTER NODE..., or --context NAME NODE..."
         )
     with asked_about(
-        [Path(file) for file in files],
-        pods or [],
-        live,
-        format=format,
-        chosen=chosen,
-        seed=seed,
-        options=reading,
-        show_progress=not no_progress,
+        [Path(file) for file in files], given, seed=seed, show_progress=not no_progress
     ) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
             known = [node.name for node in asked.what_if.cluster.list(Node)]

@@ -13,23 +13,16 @@ import typer
 
 from kschedfw.api import how_to_install
 from kschedfw.cli import (
-    DEFAULT_CHOICE,
-    DEFAULT_READING,
-    MANIFESTS,
-    NO_LIVE_CLUSTER,
+    DEFAULT_OPTIONS,
     ClusterArgument,
-    ConfigurationChoice,
+    ClusterOptions,
     ExitCode,
-    FormatOption,
     Live,
     NoProgressOption,
-    PodsOption,
-    ReadingOptions,
     RescheduleOption,
     SeedOption,
     candidates_of,
     complain,
-    read_input,
     reading_bar,
     refusal_notes,
     tell,
@@ -67,10 +60,7 @@ explore_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @with_input_options
 def explore(
     cluster: ClusterArgument = None,
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    given: ClusterOptions = DEFAULT_OPTIONS,
     profile: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,7 +70,6 @@ def explore(
     ] = None,
     reschedule: RescheduleOption = None,
     seed: SeedOption = 0,
-    reading: ReadingOptions = DEFAULT_READING,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes a free port.")] = 0,
     allowed_host: Annotated[
@@ -117,11 +106,11 @@ def explore(
         needs = f"explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}"
         raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
 
-    configuration = chosen.load()
+    configuration = given.chosen.load()
     others = candidates_of(profile or [], at_least=0)
-    files = cluster or [], pods or []
+    live = given.live
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
-        loaded = read_input(format, *files, reading, live=live, progress=bar, show_progress=not no_progress)
+        loaded = given.read(cluster, progress=bar, show_progress=not no_progress)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
     tell((*loaded.problems, *loaded.notes, *refusal_notes(loaded.refused)))
     bench = Workbench(loaded.cluster, configuration)
@@ -133,10 +122,10 @@ def explore(
         needs = f"explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}"
         raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
     # Standard input can be read only once.
-    if live.is_wanted and every and STDIN not in (*files[0], *files[1]):
+    if live.is_wanted and every and STDIN not in (*(cluster or ()), *given.pods):
 
         def read_again() -> Reading:
-            again = read_input(format, *files, reading, live=live, show_progress=False)
+            again = given.read(cluster, show_progress=False)
             return Reading(free_bound_pods(again, reschedule or ())[0].cluster, reports_of(again))
 
         app.follow(read_again, Reading(loaded.cluster, reports_of(loaded)), every)

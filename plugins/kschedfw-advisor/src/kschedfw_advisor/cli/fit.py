@@ -11,18 +11,11 @@ from typing import Annotated
 import typer
 
 from kschedfw.cli import (
-    DEFAULT_CHOICE,
-    DEFAULT_READING,
-    MANIFESTS,
-    NO_LIVE_CLUSTER,
+    DEFAULT_OPTIONS,
     ClusterArgument,
-    ConfigurationChoice,
+    ClusterOptions,
     ExitCode,
-    FormatOption,
-    Live,
     NoProgressOption,
-    PodsOption,
-    ReadingOptions,
     SeedOption,
     UsageError,
     labelled_progress_bar,
@@ -85,31 +78,20 @@ def fit(
         int,
         typer.Option(min=1, max=1_000_000, metavar="N", help="Stop after so many replicas of a pod."),
     ] = 10_000,
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    given: ClusterOptions = DEFAULT_OPTIONS,
     ignore_pending: IgnorePendingOption = False,
     seed: SeedOption = 0,
-    reading: ReadingOptions = DEFAULT_READING,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many nodes to name in each row.")] = 5,
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
-    given = PodOptions(image, cpu, memory)
-    with asked_about(
-        cluster or [],
-        pods or [],
-        live,
-        format=format,
-        chosen=chosen,
-        seed=seed,
-        options=reading,
-        show_progress=not no_progress,
-    ) as asked:
+    requested = PodOptions(image, cpu, memory)
+    with asked_about(cluster, given, seed=seed, show_progress=not no_progress) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
             what_if = asked.what_if
-            found = read_pod_templates(pod or [], given, reading, what_if.cluster, what_if.feature_gates)
+            found = read_pod_templates(
+                pod or [], requested, given.reading, what_if.cluster, what_if.feature_gates
+            )
             templates = found.templates
             _check_schedulers(templates, asked.scheduler_names)
             schedule_pending(asked, ignore=ignore_pending, progress=progress)

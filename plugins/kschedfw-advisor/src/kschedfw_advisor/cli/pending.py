@@ -10,18 +10,11 @@ import typer
 
 from kschedfw import Node
 from kschedfw.cli import (
-    DEFAULT_CHOICE,
-    DEFAULT_READING,
-    MANIFESTS,
-    NO_LIVE_CLUSTER,
+    DEFAULT_OPTIONS,
     ClusterArgument,
-    ConfigurationChoice,
+    ClusterOptions,
     ExitCode,
-    FormatOption,
-    Live,
     NoProgressOption,
-    PodsOption,
-    ReadingOptions,
     SeedOption,
     UsageError,
     check_name,
@@ -60,12 +53,8 @@ pending_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def pending(
     cluster: ClusterArgument = None,
     node_group: NodeGroupOption = None,
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    given: ClusterOptions = DEFAULT_OPTIONS,
     seed: SeedOption = 0,
-    reading: ReadingOptions = DEFAULT_READING,
     top: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many changes to show for each kind of pod.")
     ] = 3,
@@ -95,17 +84,7 @@ def pending(
     no_progress: NoProgressOption = False,
 ) -> None:
     groups = node_groups_of(node_group or [])
-    with asked_about(
-        cluster or [],
-        pods or [],
-        live,
-        format=format,
-        chosen=chosen,
-        seed=seed,
-        options=reading,
-        show_progress=not no_progress,
-        namespaces=True,
-    ) as asked:
+    with asked_about(cluster, given, seed=seed, show_progress=not no_progress, namespaces=True) as asked:
         about = _about(asked, workload)
         with labelled_progress_bar(enabled=not no_progress) as progress:
             answer = explain_pending(

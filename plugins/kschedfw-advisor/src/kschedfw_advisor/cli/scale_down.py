@@ -8,18 +8,11 @@ from typing import Annotated
 import typer
 
 from kschedfw.cli import (
-    DEFAULT_CHOICE,
-    DEFAULT_READING,
-    MANIFESTS,
-    NO_LIVE_CLUSTER,
+    DEFAULT_OPTIONS,
     ClusterArgument,
-    ConfigurationChoice,
+    ClusterOptions,
     ExitCode,
-    FormatOption,
-    Live,
     NoProgressOption,
-    PodsOption,
-    ReadingOptions,
     SeedOption,
     labelled_progress_bar,
     with_input_options,
@@ -62,10 +55,7 @@ scale_down_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def scale_down(
     cluster: ClusterArgument = None,
     node_group: NodeGroupOption = None,
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    given: ClusterOptions = DEFAULT_OPTIONS,
     delete_emptydir_data: Annotated[
         bool,
         typer.Option(
@@ -74,21 +64,11 @@ def scale_down(
     ] = False,
     ignore_pending: IgnorePendingOption = False,
     seed: SeedOption = 0,
-    reading: ReadingOptions = DEFAULT_READING,
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
     groups = node_groups_of(node_group or [])
-    with asked_about(
-        cluster or [],
-        pods or [],
-        live,
-        format=format,
-        chosen=chosen,
-        seed=seed,
-        options=reading,
-        show_progress=not no_progress,
-    ) as asked:
+    with asked_about(cluster, given, seed=seed, show_progress=not no_progress) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
             schedule_pending(asked, ignore=ignore_pending, progress=progress)
             answer = plan_scale_down(

@@ -7,18 +7,11 @@ import json
 import typer
 
 from kschedfw.cli import (
-    DEFAULT_CHOICE,
-    DEFAULT_READING,
-    MANIFESTS,
-    NO_LIVE_CLUSTER,
+    DEFAULT_OPTIONS,
     ClusterArgument,
-    ConfigurationChoice,
+    ClusterOptions,
     ExitCode,
-    FormatOption,
-    Live,
     NoProgressOption,
-    PodsOption,
-    ReadingOptions,
     SeedOption,
     UsageError,
     counted,
@@ -58,28 +51,15 @@ scale_up_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def scale_up(
     cluster: ClusterArgument = None,
     node_group: NodeGroupOption = None,
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    chosen: ConfigurationChoice = DEFAULT_CHOICE,
+    given: ClusterOptions = DEFAULT_OPTIONS,
     seed: SeedOption = 0,
-    reading: ReadingOptions = DEFAULT_READING,
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
     if not node_group:
         raise UsageError("which nodes could be added? Give --node-group FILE")
     groups = node_groups_of(node_group)
-    with asked_about(
-        cluster or [],
-        pods or [],
-        live,
-        format=format,
-        chosen=chosen,
-        seed=seed,
-        options=reading,
-        show_progress=not no_progress,
-    ) as asked:
+    with asked_about(cluster, given, seed=seed, show_progress=not no_progress) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
             answer = plan_scale_up(asked.what_if, groups, progress)
         lacking = [*uncreated(asked.what_if.cluster, asked.background.reports)]

@@ -18,24 +18,16 @@ from rich.console import RenderableType
 from kschedfw import KschedfwError, SchedulerConfiguration, WhatIf
 from kschedfw.api.reading import STANDARD_INPUT, UnreadableError, only_document, read_at_most, shown
 from kschedfw.cli import (
-    DEFAULT_CHOICE,
-    DEFAULT_READING,
-    MANIFESTS,
-    NO_LIVE_CLUSTER,
+    DEFAULT_OPTIONS,
     ClusterArgument,
-    ConfigurationChoice,
+    ClusterOptions,
     ExitCode,
-    FormatOption,
     Input,
-    Live,
     NoProgressOption,
-    PodsOption,
-    ReadingOptions,
     UsageError,
     block,
     counted,
     print_parts,
-    read_input,
     reading_bar,
     refusal_notes,
     stdout_console,
@@ -111,11 +103,7 @@ def what_if(
     plan: Annotated[
         Path | None, typer.Option(metavar="FILE", help="An autoscaler's plan, instead of changes.")
     ] = None,
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    chosen: ConfigurationChoice = DEFAULT_CHOICE,
-    reading: ReadingOptions = DEFAULT_READING,
+    given: ClusterOptions = DEFAULT_OPTIONS,
     as_json: JsonOption = False,
     no_progress: NoProgressOption = False,
 ) -> None:
@@ -123,11 +111,9 @@ def what_if(
         raise UsageError("--changes FILE is needed: what changes; or --plan FILE, an autoscaler's plan")
     planned = None if plan is None else read_plan(plan)
     wanted = () if changes is None else read_changes(changes)
-    configuration = chosen.load()
-    with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
-        loaded = read_input(
-            format, cluster or [], pods or [], reading, live=live, progress=bar, show_progress=not no_progress
-        )
+    configuration = given.chosen.load()
+    with reading_bar(enabled=not no_progress and not given.live.is_wanted) as bar:
+        loaded = given.read(cluster, progress=bar, show_progress=not no_progress)
     tell(loaded.problems)
     if planned is not None:
         _check(loaded, configuration, planned, as_json=as_json)

@@ -17,16 +17,13 @@ from kschedfw.api import without_collections
 from kschedfw.cli import (
     NO_NODES,
     NO_OBJECTS,
-    ConfigurationChoice,
+    ClusterOptions,
     ExitCode,
     Input,
-    Live,
-    ReadingOptions,
     UsageError,
     complain,
     counted,
     failure_summary,
-    read_input,
     reading_bar,
     tell,
     tell_failures,
@@ -65,14 +62,10 @@ class Asked:
 
 @contextmanager
 def asked_about(
-    cluster: Sequence[Path],
-    pods: Sequence[Path],
-    live: Live,
+    cluster: Sequence[Path] | None,
+    given: ClusterOptions,
     *,
-    format: str,
-    chosen: ConfigurationChoice,
     seed: int,
-    options: ReadingOptions,
     show_progress: bool,
     namespaces: bool = False,
 ) -> Iterator[Asked]:
@@ -84,11 +77,9 @@ def asked_about(
     Raises:
         typer.Exit: a plugin failed.
     """
-    configuration = chosen.load()
-    with _lasting(), reading_bar(enabled=show_progress and not live.is_wanted) as reading:
-        loaded = read_input(
-            format, cluster, pods, options, live=live, progress=reading, namespaces=namespaces
-        )
+    configuration = given.chosen.load()
+    with _lasting(), reading_bar(enabled=show_progress and not given.live.is_wanted) as progress:
+        loaded = given.read(cluster, progress=progress, show_progress=show_progress, namespaces=namespaces)
     tell(loaded.problems)
     if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
         tell_notes(loaded)
