@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -32,6 +33,7 @@ from kschedfw.testing.waiting import PATIENCE
 
 REPOSITORY = Path(__file__).parent
 SHELLS = frozenset("|&;<>$`*?~")
+QUOTED = re.compile(r"'[^']*'")
 
 pytest_plugins = ["tests.fixtures", "kschedfw_apiserver.control_plane"]
 FLAGS = ELLIPSIS | NORMALIZE_WHITESPACE
@@ -65,7 +67,7 @@ def _run(command: str, cwd: Path) -> EndedProcess:
         "NO_COLOR": "1",
     }
     name, *arguments = shlex.split(command)
-    if name == "kschedfw" and SHELLS.isdisjoint(command):
+    if name == "kschedfw" and SHELLS.isdisjoint(QUOTED.sub("", command)):
         return run_forked("-m", "kschedfw", *arguments, cwd=cwd, env=env)
     done = subprocess.run(
         command,

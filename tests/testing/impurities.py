@@ -230,8 +230,9 @@ class TakesOneOfASet(Plugin):
     pure = True
 
     @hookimpl
-    def score(self, node_info: NodeInfo) -> int:
-        return len(next(iter({*"abcdefgh", node_info.name}))) % 101
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        # Two hash seeds have one answer in a hundred in common, and hardly those about each pod on each node.
+        return int(next(iter({f"{pod.name} {node_info.name} {index}" for index in range(100)})).split()[-1])
 
 
 @planted(
@@ -244,8 +245,8 @@ class HashesTheName(Plugin):
     pure = True
 
     @hookimpl
-    def score(self, pod: Pod) -> int:
-        return hash(pod.namespace) % 101  # type: ignore[kschedfw]
+    def score(self, pod: Pod, node_info: NodeInfo) -> int:
+        return hash(f"{pod.name} {node_info.name}") % 101  # type: ignore[kschedfw]
 
 
 @planted(
