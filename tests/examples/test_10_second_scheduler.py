@@ -47,7 +47,8 @@ Manifest = dict[str, Any]
 
 
 def manifests() -> list[Manifest]:
-    return [each for file in FILES for each in yaml.safe_load_all((EXAMPLE / file).read_text())]
+    texts = [(EXAMPLE / file).read_text() for file in FILES]
+    return [each for text in texts for each in yaml.load_all(text, yaml.CSafeLoader)]
 
 
 def one(kind: str) -> Manifest:

@@ -28,7 +28,7 @@ def presented(certificate: ServerCertificate) -> bytes:
 
         server = threading.Thread(target=serve)
         server.start()
-        context = ssl.create_default_context()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         with context.wrap_socket(here) as client:
             found = client.getpeercert(binary_form=True)

@@ -101,7 +101,7 @@ class Server:
 
     def get(self, pair: Pair | None = None, **headers: str) -> int:
         """The status of the answer."""
-        context = ssl.create_default_context()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if pair is not None:
             file = self._folder / "pair.pem"

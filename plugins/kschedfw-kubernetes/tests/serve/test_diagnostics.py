@@ -58,7 +58,7 @@ def shown(authority: trustme.CA, folder: Path) -> ssl.SSLContext:
     pair = authority.issue_cert("eve@example.com", common_name="eve", organization_name="system:masters")
     file = folder / "pair.pem"
     pair.private_key_and_cert_chain_pem.write_to_path(file)
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.load_cert_chain(file)
     return context
@@ -191,7 +191,7 @@ def test_a_user_is_known_by_a_certificate_of_the_clusters_authority(tmp_path: Pa
 
 
 def test_older_versions_of_tls_than_the_flags_are_refused(replica: Replica) -> None:
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     with socket.create_connection(("127.0.0.1", replica.port)) as raw, pytest.raises(ssl.SSLError):
