@@ -220,6 +220,7 @@ def promtool(*arguments: str) -> str:
 
 
 @needs_promtool
+@pytest.mark.nightly  # CI's job of the chart runs it, too
 @pytest.mark.slow
 class TestPromtool:
     def test_it_finds_no_fault_in_the_rules(self) -> None:

@@ -19,7 +19,8 @@ from kschedfw.simulator import Simulation, Timeline
 from kschedfw.testing.browser import chromium, violations, watched
 from tests.pages.clusters import HOSTILE, cluster
 
-pytestmark = pytest.mark.slow
+# CI's job of browsers runs them for each change; the suite has one class of such tests, in kschedfw-advisor.
+pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 
 GROUPS = Path(__file__).parents[2] / "examples" / "groups"
 

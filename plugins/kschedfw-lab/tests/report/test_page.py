@@ -185,6 +185,7 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.mark.nightly  # CI's job of browsers runs it for each change
 @pytest.mark.slow
 class TestInABrowser:
     def test_light_and_dark_wide_and_narrow(self, browser: Browser, large: Path) -> None:
