@@ -119,6 +119,8 @@ class TestGroups:
         assert kind.message.startswith("0/2 nodes are available: 2 Insufficient cpu.")
         found = {str(remedy): remedy.placed for remedy in kind.remedies}
         assert found["2 more nodes like n1"] == 4
+        assert kind.group_cause is not None
+        assert kind.group_cause["code"] == "group-members"
 
     def test_of_a_group_that_fits_no_rack_the_room_in_another_one_helps(self) -> None:
         group = make_pod_group("g").gang(min_count=2).topology("rack").build()

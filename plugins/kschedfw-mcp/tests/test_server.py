@@ -14,12 +14,15 @@ from typing import Any
 
 import httpx2
 import pytest
+import yaml
+from kschedfw_apiserver import ApiServer
 from kschedfw_mcp.questions import MOST_WAITING, Limits, QuestionError, Runner, Source
 from kschedfw_mcp.tools import make_server
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import MCPServer
 
+from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.testing.forked import running_forked
 from kschedfw.testing.waiting import PATIENCE
 
@@ -227,6 +230,23 @@ def test_prompts_name_their_subject(cluster: Path) -> None:
             assert subject in str(getattr(message.content, "text", ""))
 
     session(ask, server_of(cluster))
+
+
+def test_a_live_cluster_is_asked_about_through_its_context(tmp_path: Path) -> None:
+    nodes = [make_node("n1").capacity(cpu=4, memory="8Gi", pods=10).build()]
+    pods = [make_pod("huge").requests(cpu=64).build()]
+    with ApiServer(InMemoryCluster([*nodes, *pods])) as live:
+        path = live.kubeconfig(tmp_path / "kubeconfig")
+        context = yaml.safe_load(path.read_text())["current-context"]
+        options = ("--kubeconfig", str(path), "--context", context)
+
+        async def ask(client: Client) -> None:
+            why = await told(client, "why-pending")
+            assert [kind["firstPod"] for kind in why["answer"]["kinds"]] == ["default/huge"]
+            assert why["command"] == f"kschedfw pending {' '.join(options)} --json"
+            assert (await told(client, "fit", cpu="1"))["code"] == "fits"
+
+        session(ask, make_server(Source((), options), Limits()))
 
 
 @pytest.fixture(scope="module")

@@ -369,12 +369,20 @@ def _with_remedies(
             culprits=behind,
             # The first remedy opens a node: what it removes there decides, not what a nearer node lacks.
             causes=decided_on(causes, found.explanation, opened),
-            group_cause=None if found.explanation.group is None else cause_of_group(found.explanation.group),
+            group_cause=_group_cause(what_if, kind.pods),
         )
         if not any(remedy.effort is Effort.TYPO for remedy in kind.remedies):
             notes = too_large_for_all(kind.pods[0], what_if.cluster.list(Node))
             kind = attrs.evolve(kind, notes=(*kind.notes, *notes))
     return _with_edits(what_if, kind)
+
+
+def _group_cause(what_if: WhatIf, pods: Sequence[Pod]) -> Mapping[str, object] | None:
+    """Return why the PodGroup of the pods has no place; None for pods of none, or that aren't scheduled together."""
+    if not (group_key(pods[0]) and what_if.feature_gates.enabled(GENERIC_WORKLOAD)):
+        return None
+    with what_if.transaction() as trial:
+        return cause_of_group(trial.explain_group(pods))
 
 
 def _with_change(what_if: WhatIf, kind: PodKind, change: Change) -> PodKind:
