@@ -49,8 +49,7 @@ from kschedfw_gpushare.devices import (
     devices_of,
 )
 from kschedfw_gpushare.fragmentation import Fragmentation, FragmentationGauge, typical_pods
-from kschedfw_gpushare.picking import pick_devices
-from kschedfw_gpushare.policies import GpuRequest, Rater, stretched, with_one_best
+from kschedfw_gpushare.policies import GpuRequest, Rater, pick_devices, stretched, with_one_best
 
 # Only missing room can be made by preemption.
 _NO_GPUS = Status.unresolvable("node(s) had no GPUs")

@@ -1,13 +1,14 @@
-"""Policies that score nodes for a pod. Each returns raw scores for k nodes at once."""
+"""Policies that score nodes for a pod, k nodes at once, and pick its GPUs on the chosen node."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 import attrs
 import numpy as np
 
-from kschedfw_gpushare.args import GpuShareArgs, Policy
+from kschedfw_gpushare.args import DevicePick, GpuShareArgs, Policy
 from kschedfw_gpushare.demand import MILLI, GpuDemand
 from kschedfw_gpushare.devices import IntArray, Room, kind_bit
 from kschedfw_gpushare.fragmentation import Fragmentation
@@ -119,3 +120,25 @@ def with_one_best(scores: IntArray) -> IntArray:
     scores = np.where(scores == best, best - 1, scores)
     scores[first] = best
     return scores
+
+
+def pick_devices(
+    how: DevicePick, room: Room, request: GpuRequest, rater: Rater, random: Random
+) -> tuple[int, ...]:
+    """Return the devices for a pod. `room` has only the chosen node, and the pod fits on it."""
+    left, demand = room.gpus[0].tolist(), request.gpus
+    if not demand.is_share:
+        return tuple([device for device, idle in enumerate(left) if idle == MILLI][: demand.count])
+    fitting = [device for device, idle in enumerate(left) if idle >= demand.milli]
+    match how:
+        case DevicePick.BEST_FIT:
+            # `min` and `max` return the first of equal devices.
+            return (min(fitting, key=left.__getitem__),)
+        case DevicePick.WORST_FIT:
+            return (max(fitting, key=left.__getitem__),)
+        case DevicePick.RANDOM:
+            return (random.choice(fitting),)
+        case DevicePick.FGD:
+            gains = rater.fragmentation.gains_by_device(room, request.milli_cpu, demand.milli)
+            scores = rater.fragmentation.scores(gains)[0]
+            return (max(fitting, key=scores.__getitem__),)

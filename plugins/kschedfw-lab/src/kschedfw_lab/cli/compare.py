@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from kschedfw import Node, Pod
 from kschedfw.cli import (
     DEFAULT_READING,
     MANIFESTS,
@@ -45,15 +47,11 @@ from kschedfw.cli import (
     with_input_options,
 )
 from kschedfw.cli import reschedule as free_bound_pods
+from kschedfw.cluster import Cluster
 from kschedfw.config import DEFAULT, VERSIONS, WHAT_THERE_IS
 from kschedfw.simulator import Failures
-from kschedfw_lab.cli.compare_options import (
-    check_pods,
-    check_resources,
-    conditions_of,
-)
 from kschedfw_lab.cli.compare_output import page_writer, print_comparison
-from kschedfw_lab.compare import Setup
+from kschedfw_lab.compare import Comparison, Condition, ConditionError, Setup
 from kschedfw_lab.compare import compare as compare_candidates
 from kschedfw_lab.compare import failures as failed_conditions
 from kschedfw_lab.results.keeping import KeepOption, kept
@@ -146,7 +144,7 @@ def compare(
     no_progress: NoProgressOption = False,
 ) -> None:
     write_page = None if html is None else page_writer(html)
-    conditions = conditions_of(fail_on or ())
+    conditions = _conditions_of(fail_on or ())
     remake = None
     if kube_version:
         if len(profile or ()) > 1:
@@ -159,8 +157,8 @@ def compare(
         loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
     tell(loaded.problems)
     loaded, _ = free_bound_pods(loaded, reschedule or ())
-    check_pods(candidates, loaded.cluster)
-    check_resources(conditions, loaded.cluster)
+    _check_pods(candidates, loaded.cluster)
+    _check_resources(conditions, loaded.cluster)
     with (
         kept(results, FACTORS) as keeper,
         Failures() as failures,
@@ -216,3 +214,47 @@ def _version_notes(loaded: Input, candidates: Sequence[Setup]) -> Iterator[str]:
             labels.setdefault(note, []).append(candidate.label)
     for note, its in labels.items():
         yield note if len(its) == len(candidates) else f"{', '.join(its)}: {note}"
+
+
+def _check_pods(candidates: Iterable[Setup], cluster: Cluster) -> None:
+    """Check that some pending pod names a scheduler of each candidate. Otherwise the candidate would have no pods.
+
+    Raises:
+        UsageError: no pod names a scheduler of a candidate. The message says what would be right.
+    """
+    pending = {
+        pod.spec.scheduler_name for pod in cluster.list(Pod) if not pod.node_name and not pod.is_terminal
+    }
+    for candidate in candidates:
+        own = {profile.scheduler_name for profile in candidate.profiles}
+        if pending and not candidate.takes_every_pod and not pending & own:
+            raise UsageError(
+                f"--profile {candidate.label}: no pending pod names a scheduler of it ({', '.join(sorted(own))}); "
+                f"they name {', '.join(sorted(pending))}. FILE#PROFILE schedules all of them with one profile"
+            )
+
+
+def _conditions_of(values: Iterable[str]) -> list[Condition[Comparison]]:
+    """Parse the conditions.
+
+    Raises:
+        UsageError: a text isn't a condition. The message says why.
+    """
+    try:
+        return [Condition.parse(value) for value in values]
+    except ConditionError as error:
+        raise UsageError(f"--fail-on: {error}") from None
+
+
+def _check_resources(conditions: Sequence[Condition[Comparison]], cluster: Cluster) -> None:
+    """Check that the resources in the conditions exist on some node.
+
+    Raises:
+        UsageError: a resource exists on no node. The message names a similar one.
+    """
+    known = {name for node in cluster.list(Node) for name in node.status.allocatable}
+    for condition in conditions:
+        for name in sorted(condition.resources - known):
+            similar = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {similar[0]}?" if similar else ""
+            raise UsageError(f"--fail-on {condition.text}: no node has the resource {name}{hint}")
