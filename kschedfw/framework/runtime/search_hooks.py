@@ -382,7 +382,7 @@ class SearchHooks:
         if self._plans.are_outdated:
             # More is known now of what hooks read, by which the members may have to be told apart.
             return self.planned_member(pod, members)
-        if not base.fits or not run_pre_scores(plan.pre_score, state, pod, nodes).is_success:
+        if not plan.fits or not run_pre_scores(plan.pre_score, state, pod, nodes).is_success:
             return None
         skipped = state.skip_filter_plugins
         filters = (*plan.filters_asked, *(each.step for each in plan.filters_kept))
@@ -390,4 +390,4 @@ class SearchHooks:
             return None
         if not all(each.name in state.skip_score_plugins for each, _ in plan.scores_added):
             return None
-        return PlannedPod(base, requests, state, skipped, state.skip_score_plugins)
+        return PlannedPod(plan, base, requests, state, skipped, state.skip_score_plugins)

@@ -49,7 +49,7 @@ def _arguments(
 
     `scalars` are the resources beside CPU, memory and storage.
     """
-    (wanted, _, scored, amounts, weights), requests = pass_input(pod.base, pod.requests, table), pod.requests
+    (wanted, _, scored, amounts, weights), requests = pass_input(pod.plan, pod.requests, table), pod.requests
     its = requests.amounts
     both = its.milli_cpu, its.memory
     # Demand and requests differ while a pod is resized in place (`PodRequests`).
@@ -88,7 +88,7 @@ def place_in_turn(
     search, table, start = compiled_search(), placements[0].table, algorithm.next_start_node_index
     assert search is not None
     scalars = _scalar_resources(runs)
-    kinds = [(number, pod.base.scores, _arguments(pod, table, scalars)) for pod, number in runs]
+    kinds = [(number, pod.base, _arguments(pod, table, scalars)) for pod, number in runs]
     columns = [table.free.T[:4], *[_free(table, name)[np.newaxis] for name in scalars]]
     free_of_all = np.concatenate(columns) if scalars else columns[0]
     floats_of_all = np.concatenate(

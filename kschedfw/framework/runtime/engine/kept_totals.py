@@ -18,7 +18,7 @@ from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.outcome import rows_with_most
 from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Pass, PassInput
-from kschedfw.framework.runtime.engine.plan import Base
+from kschedfw.framework.runtime.engine.plan import Plan
 
 _MOST_CHANGED: Final = 16
 """If more nodes have changed, a pass over all nodes is about as fast."""
@@ -34,19 +34,19 @@ def wanted_amounts(requests: PodRequests) -> tuple[int, int, int, int]:
     return cpu or ANY_AMOUNT, memory or ANY_AMOUNT, storage or ANY_AMOUNT, 1
 
 
-def pass_input(base: Base, requests: PodRequests, table: NodeTable) -> PassInput:
+def pass_input(plan: Plan, requests: PodRequests, table: NodeTable) -> PassInput:
     """Return the arguments of the pass for a pod of a plan.
 
     Every extended resource that the pod requests must have a column.
     """
     scored, amounts = requests.scored, requests.amounts
     wanted, extended = _ANY_AMOUNTS, _NO_EXTENDED
-    if base.fits:
+    if plan.fits:
         wanted = wanted_amounts(requests)
         if scalars := requests.demand.scalar_resources:
             rows = [(table.columns[name], amount) for name, amount in scalars.items() if amount]
             extended = np.array(rows, dtype=np.int64).reshape(-1, 2)
-    least, balanced, most = base.weights
+    least, balanced, most = plan.weights
     if not (amounts.milli_cpu or amounts.memory):
         balanced = 0  # such a pod is skipped by the plugin
     return (
@@ -94,17 +94,19 @@ class BestRows:
 class KeptTotals:
     """The totals of all nodes for pods of a plan and requests, below 0 where a node isn't feasible."""
 
-    def __init__(self, base: Base, requests: PodRequests, compiled: Pass, table: NodeTable) -> None:
+    def __init__(
+        self, plan: Plan, base: FloatArray, requests: PodRequests, compiled: Pass, table: NodeTable
+    ) -> None:
         self._base = base
         self._requests = requests
-        self._asked = pass_input(base, requests, table)
+        self._asked = pass_input(plan, requests, table)
         self.totals: FloatArray = np.empty(len(table))
         self.totals_to_read = read_only_view(self.totals)
         self.feasible = self._pods = 0
         self._best: BestRows | None = None
         self._fill(compiled, table)
 
-    def answers(self, base: Base, requests: PodRequests) -> bool:
+    def answers(self, base: FloatArray, requests: PodRequests) -> bool:
         """Return whether these are the totals for pods with this base and these requests."""
         return self._base is base and self._requests is requests
 
@@ -119,7 +121,7 @@ class KeptTotals:
             self._fill(compiled, table)
             return
         self._pods, totals = pods.version, self.totals
-        scores, columns = self._base.scores, table.compiled_columns
+        scores, columns = self._base, table.compiled_columns
         wanted, extended, scored, amounts, weights = self._asked
         for row in changed:
             before, total = (
@@ -146,7 +148,7 @@ class KeptTotals:
         count = len(table)
         wanted, extended, scored, amounts, weights = self._asked
         self.feasible, _ = compiled.totals_of(
-            self._base.scores,
+            self._base,
             *table.compiled_columns,
             wanted,
             extended,

@@ -7,11 +7,11 @@ priority, and without them. The pass looks at nodes without them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from kschedfw.api.pod import Pod
-from kschedfw.api.records import frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import Codes, FloatArray, IntArray
 from kschedfw.framework.nodes.pod_info import PodInfo
@@ -23,20 +23,8 @@ from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.passes import SmallCodes
 from kschedfw.framework.runtime.engine.plan import Plan
 
-
-@frozen(eq=False)
-class _Taken:
-    """Amounts that nominated pods of a priority or a higher one would take, shape (k, 4), and their nodes' rows."""
-
-    version: int
-    """The version of nominations."""
-    layout: int
-    """The layout of the table that has the rows."""
-    priority: int
-    by_node: dict[str, tuple[int, int, int, int]]
-    """The amounts by the name of the node, also of nodes that the table lacks."""
-    rows: IntArray
-    amounts: IntArray
+_Amounts: TypeAlias = tuple[int, int, int, int]
+"""CPU, memory, ephemeral storage and the number of pods."""
 
 
 class NominatedRoom:
@@ -45,7 +33,14 @@ class NominatedRoom:
     def __init__(self, filters: NodeByNode, nominator: Nominator) -> None:
         self._filters = filters
         self._nominator = nominator
-        self._taken: _Taken | None = None
+        self._version = self._layout = -1
+        """The version of nominations, and the layout of the table, up to which the amounts below are known."""
+        self._priority: int | None = None
+        """The amounts are those of pods of this priority or a higher one."""
+        self._by_node: dict[str, _Amounts] = {}
+        """The amounts by the name of the node, also of nodes that the table lacks."""
+        self._taken: tuple[IntArray, IntArray] = _columns({}, {})
+        """The rows of the nodes, shape (k,), and the amounts, shape (k, 4)."""
 
     def refused(self, plan: Plan, state: CycleState, pod: Pod, nodes: NodeSelection) -> SmallCodes | None:
         """Return codes that aren't 0 where the nominated pods leave no room, shape (n,); None where they do everywhere.
@@ -106,10 +101,10 @@ class NominatedRoom:
         """
         if not self._only_room_decides(plan, state, pod):
             return {}
-        taken, wanted = self._taken_from(pod, nodes), np.array(wanted_amounts(pod.requests))
-        is_short = nodes.table.free[taken.rows, :4] - taken.amounts < wanted
+        (rows, amounts), wanted = self._taken_from(pod, nodes), np.array(wanted_amounts(pod.requests))
+        is_short = nodes.table.free[rows, :4] - amounts < wanted
         bits = np.packbits(is_short, axis=1)[:, 0]
-        return dict(zip(taken.rows.tolist(), bits.tolist(), strict=True))
+        return dict(zip(rows.tolist(), bits.tolist(), strict=True))
 
     def _only_room_decides(self, plan: Plan, state: CycleState, pod: Pod) -> bool:
         """Tell whether more pods on a node can't change any answer but that about free amounts."""
@@ -123,39 +118,38 @@ class NominatedRoom:
             )
         )
 
-    def _rows_without_room(self, pod: Pod, nodes: NodeSelection) -> IntArray | Sequence[int]:
-        taken, free, wanted = self._taken_from(pod, nodes), nodes.table.free, wanted_amounts(pod.requests)
-        if not len(taken.rows):
-            return ()
-        left = free[taken.rows, :4] - taken.amounts
-        rows: IntArray = taken.rows[(left < np.array(wanted)).any(axis=1)]
-        return rows
+    def _rows_without_room(self, pod: Pod, nodes: NodeSelection) -> IntArray:
+        (rows, amounts), wanted = self._taken_from(pod, nodes), np.array(wanted_amounts(pod.requests))
+        short: IntArray = rows[(nodes.table.free[rows, :4] - amounts < wanted).any(axis=1)]
+        return short
 
-    def _taken_from(self, pod: Pod, nodes: NodeSelection) -> _Taken:
-        # The kept amounts count every nomination, but a pod's own one leaves it its room.
-        is_nominated = bool(self._nominator.node_of(pod.uid))
-        known = None if is_nominated else self._taken
-        version, priority, table = self._nominator.version, pod.priority, nodes.table
-        changed: Iterable[str] | None = None
-        if known is not None and known.priority == priority:
-            if known.version == version and known.layout == table.layout:
-                return known
-            changed = self._nominator.changed_since(known.version)
-        by_node = {} if known is None or changed is None else known.by_node
+    def _taken_from(self, pod: Pod, nodes: NodeSelection) -> tuple[IntArray, IntArray]:
+        """Return the rows of nodes with nominated pods that count for the pod, and the amounts that those take."""
+        nominator, table, priority = self._nominator, nodes.table, pod.priority
+        # Read first: a nomination that another thread adds meanwhile is looked at the next time.
+        version = nominator.version
+        if nominator.node_of(pod.uid):
+            # The kept amounts count every nomination, but a pod's own one leaves it its room.
+            return _columns(self._amounts_on(nominator.nominated_nodes(), pod), table.rows)
+        is_same = self._priority == priority
+        if is_same and self._version == version and self._layout == table.layout:
+            return self._taken
         # Each preemptor is nominated, so that of many nominations one is new for the next.
-        for name in self._nominator.nominated_nodes() if changed is None else set(changed):
-            amounts = _sum_of(self._filters.nominated_pods(pod, name))
-            if amounts[3]:
-                by_node[name] = amounts
-            else:
-                by_node.pop(name, None)
-        there = [(table.rows[name], amounts) for name, amounts in by_node.items() if name in table.rows]
-        rows = np.array([row for row, _ in there], dtype=np.int64)
-        its = np.array([amounts for _, amounts in there], dtype=np.int64).reshape(-1, 4)
-        taken = _Taken(version, table.layout, priority, by_node, rows, its)
-        if not is_nominated:
-            self._taken = taken
-        return taken
+        changed = nominator.changed_since(self._version) if is_same else None
+        if changed is None:
+            self._by_node = self._amounts_on(nominator.nominated_nodes(), pod)
+        else:
+            names = set(changed)
+            for name in names:
+                self._by_node.pop(name, None)
+            self._by_node |= self._amounts_on(names, pod)
+        self._version, self._layout, self._priority = version, table.layout, priority
+        self._taken = _columns(self._by_node, table.rows)
+        return self._taken
+
+    def _amounts_on(self, names: Iterable[str], pod: Pod) -> dict[str, _Amounts]:
+        amounts = {name: _sum_of(self._filters.nominated_pods(pod, name)) for name in names}
+        return {name: its for name, its in amounts.items() if its[3]}
 
     def _crowded(self, pod: Pod, nodes: NodeSelection) -> Sequence[tuple[int, Sequence[PodInfo]]]:
         """Return the rows of nodes with nominated pods that count for this pod, and these pods."""
@@ -177,7 +171,13 @@ class NominatedRoom:
         return rows
 
 
-def _sum_of(infos: Sequence[PodInfo]) -> tuple[int, int, int, int]:
+def _columns(by_node: Mapping[str, _Amounts], rows: Mapping[str, int]) -> tuple[IntArray, IntArray]:
+    there = [(rows[name], amounts) for name, amounts in by_node.items() if name in rows]
+    amounts = np.array([amounts for _, amounts in there], dtype=np.int64).reshape(-1, 4)
+    return np.array([row for row, _ in there], dtype=np.int64), amounts
+
+
+def _sum_of(infos: Sequence[PodInfo]) -> _Amounts:
     """Return the CPU, memory and ephemeral storage that these pods request, and their number."""
     requests = [info.requests.amounts for info in infos]
     return (

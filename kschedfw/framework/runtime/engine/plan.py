@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from functools import lru_cache
 from typing import Final, TypeVar, cast
 
 import attrs
@@ -41,19 +40,6 @@ _MOST_COLUMNS: Final = 16
 KeptT = TypeVar("KeptT")
 
 
-@frozen(eq=False)
-class Base:
-    """The part of the pass that is the same for all pods of a plan, while the node objects are the same."""
-
-    scores: FloatArray
-    """The sum of the scores that depend on node objects alone, shape (n,); far below 0 where a node refuses the
-    pod."""
-    weights: Weights
-    """The weights of the scores that the pass computes; 0 for one that isn't enabled."""
-    fits: bool
-    """True if the pass refuses nodes without enough resources."""
-
-
 @define(eq=False)
 class Plan:
     """The way to decide pods of one key. Valid for any state of the nodes, which `prepare` and `base` follow.
@@ -82,12 +68,16 @@ class Plan:
     """The steps whose scores are added for every pod, with their kept raw scores."""
     balanced: str = attrs.field(init=False)
     """The plugin that scores the balance of resources, if the pass computes it; empty if none does."""
+    weights: Weights = attrs.field(init=False)
+    """The weights of the scores that the pass computes; 0 for one that isn't enabled."""
+    fits: bool = attrs.field(init=False)
+    """True if the pass refuses nodes without enough resources."""
     told: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     """The plugins whose pre_filter, and whose pre_score, isn't called, though they have one."""
     filters_refusing: Sequence[Step] = ()
     """The filters that may refuse a node now: all but those in the base that refuse none."""
     _counters: dict[tuple[str, frozenset[str]], Callable[[int], None]] = attrs.field(factory=dict)
-    _base: Base | None = None
+    _base: FloatArray | None = None
     prepared_for: object = None
     """The state of node objects (`NodeTable.state_of_nodes`) that `prepare` has seen."""
     _columns: BoundedDict[Hashable, object] = attrs.field(factory=lambda: BoundedDict(_MOST_COLUMNS))
@@ -96,6 +86,21 @@ class Plan:
     def _scores_balance(self) -> str:
         rules = {rule: name for name, rule in self.computed.items()}
         return rules.get(AmountsRule.BALANCED_ALLOCATION, "")
+
+    @weights.default
+    def _weights_by_rule(self) -> Weights:
+        weights = {
+            self.computed[each.name]: each.weight for each in self.scores if each.name in self.computed
+        }
+        return (
+            weights.get(AmountsRule.LEAST_ALLOCATED, 0),
+            weights.get(AmountsRule.BALANCED_ALLOCATION, 0),
+            weights.get(AmountsRule.MOST_ALLOCATED, 0),
+        )
+
+    @fits.default
+    def _computes_a_filter(self) -> bool:
+        return any(step.name in self.computed for step in self.filters)
 
     def size(self, rows: int) -> int:
         """Return the approximate size in bytes, with a table of this many rows."""
@@ -150,16 +155,19 @@ class Plan:
         self._base = None
         self.prepared_for = nodes
 
-    def base(self, state: CycleState, pod: Pod, table: NodeTable) -> Base:
-        """Return what the pass begins with. Ask the plugins whose answers are kept where none is known.
+    def base(self, state: CycleState, pod: Pod, table: NodeTable) -> FloatArray:
+        """Return what the pass begins with, which is the same for all pods while the node objects are the same.
 
-        `state` has what the pre_filters wrote. Raises what hooks raise, or NotTogetherError.
+        It is the sum of the scores that depend on node objects alone, shape (n,), far below 0 where a node refuses the
+        pod. Plugins whose answers are kept are asked where none is known; `state` has what the pre_filters wrote.
+
+        Raises what hooks raise, or NotTogetherError.
         """
         if self._base is None:
             self._base = self._made_base(state, pod, table)
         return self._base
 
-    def _made_base(self, state: CycleState, pod: Pod, table: NodeTable) -> Base:
+    def _made_base(self, state: CycleState, pod: Pod, table: NodeTable) -> FloatArray:
         refused, refusing = None, set()
         scores: FloatArray | float = 0.0
         own = state.clone()
@@ -190,17 +198,11 @@ class Plan:
             else:
                 scores = scores + its
         self._divide(added, refusing)
-        array = scores if isinstance(scores, np.ndarray) else _filled(len(table), scores)
+        array = scores if isinstance(scores, np.ndarray) else np.full(len(table), scores)
         if refused is not None:
             array = np.where(refused, REFUSED, array)
         array.setflags(write=False)  # the pass is compiled for arrays that can't be written to
-        by_rule = {rule: self._weight(name) for name, rule in self.computed.items()}
-        weights = (
-            by_rule.get(AmountsRule.LEAST_ALLOCATED, 0),
-            by_rule.get(AmountsRule.BALANCED_ALLOCATION, 0),
-            by_rule.get(AmountsRule.MOST_ALLOCATED, 0),
-        )
-        return Base(array, weights, any(step.name in self.computed for step in self.filters))
+        return array
 
     def _divide(self, added: Sequence[tuple[Step, Kept | None]], refusing: Collection[str]) -> None:
         """Tell asked steps from others, which depends on whose answers can be kept now.
@@ -229,9 +231,6 @@ class Plan:
             may_refuse.append(step)
         self.filters_asked, self.filters_kept, self.asked_last = asked, following, frozenset(last)
         self.filters_refusing, self.scores_added = may_refuse, added
-
-    def _weight(self, name: str) -> int:
-        return next((each.weight for each in self.scores if each.name == name), 0)
 
     def tell(self, meter: Meter, point: MeasuredPoint, skipped: frozenset[str], number: int) -> None:
         """Tell the meter of so many evaluations of each plugin that has a part in this point and isn't `skipped`.
@@ -306,19 +305,12 @@ def _skips(prepared: HookStep | None) -> bool:
     return prepared is not None and bool(prepared.skipped)
 
 
-@lru_cache(maxsize=4)
-def _filled(count: int, score: float) -> FloatArray:
-    # Plans in which all nodes are equal share their array.
-    filled = np.full(count, score)
-    filled.setflags(write=False)
-    return filled
-
-
 @frozen(eq=False)
 class PlannedPod:
     """A pod about which no plugin has to be asked on any node: its plan has all answers."""
 
-    base: Base
+    plan: Plan
+    base: FloatArray
     requests: PodRequests
     written: CycleState
     """The state that the pre_filters and pre_scores wrote."""

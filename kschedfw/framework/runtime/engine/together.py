@@ -35,7 +35,7 @@ from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.nominated import NominatedRoom
 from kschedfw.framework.runtime.engine.pass_in_use import pass_for
 from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes
-from kschedfw.framework.runtime.engine.plan import REFUSED, Base, Plan
+from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
 from kschedfw.framework.runtime.engine.steps import Refusals, Step, small_codes
 from kschedfw.framework.status import Status
 from kschedfw.framework.status_codes import PASS
@@ -151,7 +151,7 @@ class Together:
         """
         table = nodes.table
         base = plan.base(state, pod, table)
-        count = len(base.scores)
+        count = len(base)
         compiled = pass_for(count, self._pods)
         self._pods += 1
         if len(self._best) != count:
@@ -164,12 +164,12 @@ class Together:
         kept = None
         # Kept totals are for all nodes, and for a search that covers every node from row 0.
         if not start and most >= count:
-            kept = self._kept_totals(base, pod.requests, compiled, table)
+            kept = self._kept_totals(plan, base, pod.requests, compiled, table)
         if kept is None:
-            scores = base.scores
+            scores = base
             if refusals:
                 scores = _refuse(compiled, refusals, scores, self._scores, self._scores_to_read)
-            room, extended, scored, amounts, weights = pass_input(base, pod.requests, table)
+            room, extended, scored, amounts, weights = pass_input(plan, pod.requests, table)
             totals = self._totals
             feasible, looked_at = compiled.totals_of(
                 scores, *table.compiled_columns, room, extended, scored, amounts, weights, start, most, totals
@@ -188,7 +188,7 @@ class Together:
         return run
 
     def _kept_totals(
-        self, base: Base, requests: PodRequests, compiled: Pass, table: NodeTable
+        self, plan: Plan, base: FloatArray, requests: PodRequests, compiled: Pass, table: NodeTable
     ) -> KeptTotals | None:
         """Return the current totals of all nodes; None where the requests haven't come lately."""
         comes_again, self._last = requests is self._last, requests
@@ -199,7 +199,7 @@ class Together:
             return kept
         if not comes_again:
             return None
-        kept = self._kept[id(requests)] = KeptTotals(base, requests, compiled, table)
+        kept = self._kept[id(requests)] = KeptTotals(plan, base, requests, compiled, table)
         return kept
 
     @property
