@@ -7,7 +7,8 @@ priority, and without them. The pass looks at nodes without them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from operator import lt, sub
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.passes import SmallCodes
 from kschedfw.framework.runtime.engine.plan import Plan
+
+_FEW: Final = 8
 
 _Amounts: TypeAlias = tuple[int, int, int, int]
 """CPU, memory, ephemeral storage and the number of pods."""
@@ -118,10 +121,18 @@ class NominatedRoom:
             )
         )
 
-    def _rows_without_room(self, pod: Pod, nodes: NodeSelection) -> IntArray:
-        (rows, amounts), wanted = self._taken_from(pod, nodes), np.array(wanted_amounts(pod.requests))
-        short: IntArray = rows[(nodes.table.free[rows, :4] - amounts < wanted).any(axis=1)]
-        return short
+    def _rows_without_room(self, pod: Pod, nodes: NodeSelection) -> IntArray | Sequence[int]:
+        (rows, amounts), wanted = self._taken_from(pod, nodes), wanted_amounts(pod.requests)
+        free = nodes.table.free
+        if len(rows) > _FEW:
+            short: IntArray = rows[(free[rows, :4] - amounts < np.array(wanted)).any(axis=1)]
+            return short
+        # NumPy's calls take longer than a few nodes do: 10 µs a pod, however few they are.
+        return [
+            row
+            for row, taken in zip(rows.tolist(), amounts.tolist(), strict=True)
+            if True in map(lt, map(sub, free[row, :4].tolist(), taken), wanted)
+        ]
 
     def _taken_from(self, pod: Pod, nodes: NodeSelection) -> tuple[IntArray, IntArray]:
         """Return the rows of nodes with nominated pods that count for the pod, and the amounts that those take."""
