@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 TIMEOUT = 0.4
-"""Seconds: how long a call may take, and in how many it must have failed even on a busy machine."""
+"""Seconds after which a call is late, for tests in which it is to be late."""
 TOKEN = "very-secret"
 OK = b"HTTP/1.1 200 OK\r\n"
 

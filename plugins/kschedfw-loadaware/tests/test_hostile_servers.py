@@ -25,9 +25,9 @@ from kschedfw.testing import FakeClock, FrameworkHarness
 from kschedfw.testing.waiting import PATIENCE
 
 
-def error_of(server: Server, *, max_bytes: int = 1_000_000, token: str = TOKEN) -> str:
+def error_of(server: Server, *, max_bytes: int = 1_000_000, timeout: float = PATIENCE) -> str:
     """What reading a report from there comes to."""
-    endpoint = Endpoint(server.address, token, timeout=TIMEOUT, max_bytes=max_bytes)
+    endpoint = Endpoint(server.address, TOKEN, timeout=timeout, max_bytes=max_bytes)
     with pytest.raises(MetricsError) as raised:
         LoadWatcherSource(endpoint).read(0)
     text = str(raised.value)
@@ -122,7 +122,7 @@ class TestTime:
             server.drip(connection, drip)
 
         with serving(talk) as server:
-            text = error_of(server)
+            text = error_of(server, timeout=TIMEOUT)
             # http.client gives up on its own after 100 headers.
             assert f"no answer within {TIMEOUT} s" in text or "more than 100 headers" in text
 
@@ -285,10 +285,10 @@ class TestTls:
                     connection.sendall(b"220 mail.example ESMTP\r\n" * 10)
                     connection.recv(10)
 
-            thread = threading.Thread(target=greet)
+            thread = threading.Thread(target=greet, daemon=True)
             thread.start()
             with pytest.raises(MetricsError, match="SSL"):
-                Endpoint(f"https://127.0.0.1:{plain.getsockname()[1]}", timeout=TIMEOUT).get("/")
+                Endpoint(f"https://127.0.0.1:{plain.getsockname()[1]}", timeout=PATIENCE).get("/")
             thread.join()
 
 
