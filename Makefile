@@ -86,7 +86,7 @@ sdists: $(VENV)/.installed-dev ## tests of distributions from their sdists alone
 
 nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with many new examples of each property; coverage has a floor
 	@$(BIN)/python -m pytest $(TESTS) -m '' --hypothesis-profile nightly --numprocesses auto --dist worksteal --cov --cov-report=term
-	@PYTEST_ADDOPTS='--hypothesis-profile nightly' $(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(POLICIES)
+	@PYTEST_ADDOPTS="--hypothesis-profile nightly -m ''" $(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(POLICIES)
 
 verify: $(VENV)/.installed-dev ## everything that takes long, in parts that can be resumed (ONLY='fuzz soak', AT_MOST='fuzz=120'); docs/verification.md has the report
 	@$(BIN)/python .ci/verify.py $(AT_MOST:%=--at-most %) $(ONLY)

@@ -126,6 +126,7 @@ def test_a_plugins_score_takes_the_policys_place(small: Path, monkeypatch: pytes
     assert sorted(placed) == ["a", "a", "b", "b"]
 
 
+@pytest.mark.nightly
 def test_fgd_on_the_trace(trace_directory: Path) -> None:
     """Near to what was published, and to the last digit what was measured first, however fast it is made."""
     trace = read(trace_directory)
