@@ -17,6 +17,7 @@ from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Amounts, Codes,
 
 Mask = npt.NDArray[np.bool_]
 
+PREFERS_KEPT: Final = True
 _CHUNK: Final = 4096
 """The number of nodes that are scored at once: they stay in the processor's cache, and a sampled search ends early."""
 

@@ -24,7 +24,13 @@ PassInput: TypeAlias = tuple[tuple[int, int, int, int], IntArray, Amounts, Amoun
 
 
 class Pass(Protocol):
-    """The pass over the columns of a node table: `_pass`, which documents the arguments, and `numpy_pass`."""
+    """The pass over the columns of a node table: `_pass`, which documents the arguments, and `numpy_pass`.
+
+    Attributes:
+        PREFERS_KEPT: whether following kept totals takes less than scoring the nodes of a search that ends early.
+    """
+
+    PREFERS_KEPT: bool
 
     @staticmethod
     def totals_of(

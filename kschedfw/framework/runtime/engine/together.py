@@ -162,8 +162,9 @@ class Together:
         is_counted = nodes.start is None or bool(last)
         start, most = nodes.start or 0, count if is_counted else wanted
         kept = None
-        # Kept totals are for all nodes, and for a search that covers every node from row 0.
-        if not start and most >= count:
+        is_part = bool(start) or most < count
+        # Kept totals are for all nodes. A search that ends early looks them up where that takes less than to add up.
+        if not is_part or compiled.PREFERS_KEPT:
             kept = self._kept_totals(plan, base, pod.requests, compiled, table)
         if kept is None:
             scores = base
@@ -178,7 +179,13 @@ class Together:
         elif refusals:
             _refuse(compiled, refusals, kept.totals_to_read, self._totals, self._totals_to_read)
             totals, kept = self._totals, None
-            feasible, looked_at = compiled.passing(totals), count
+            feasible, looked_at = (
+                _counted(totals, start, most) if is_part else (compiled.passing(totals), count)
+            )
+        elif is_part:
+            # Without the kept ones, whose best nodes are those of all.
+            totals, kept = kept.totals, None
+            feasible, looked_at = _counted(totals, start, most)
         else:
             totals, feasible, looked_at = kept.totals, kept.feasible, count
         run = self.latest = _Run(self, plan, state, pod, nodes, compiled, totals, kept, feasible, looked_at)
@@ -430,6 +437,16 @@ class Together:
         )
         if not is_exact:
             raise NotTogetherError
+
+
+def _counted(totals: FloatArray, start: int, most: int) -> tuple[int, int]:
+    """Return how many feasible nodes a search from `start` finds, at most `most`, and how many nodes it looks at.
+
+    As in the pass, it ends before the surplus node.
+    """
+    feasible = totals >= 0
+    found = np.flatnonzero(np.concatenate((feasible[start:], feasible[:start])) if start else feasible)
+    return (len(found), len(totals)) if len(found) <= most else (most, int(found[most]))
 
 
 def _refuse(
