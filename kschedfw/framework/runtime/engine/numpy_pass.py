@@ -283,10 +283,6 @@ def add_at(totals: FloatArray, rows: IntArray, scores: IntArray) -> None:
     totals[rows] += scores  # no row comes twice
 
 
-def passing(totals: FloatArray) -> int:
-    return int(np.count_nonzero(totals >= 0))
-
-
 def best_of(totals: FloatArray, start: int, looked_at: int, best: IntArray) -> int:
     highest = max(float(totals[part].max(initial=-1.0)) for part in _looked_at(len(totals), start, looked_at))
     rows = _in_order(totals == highest, start, looked_at)

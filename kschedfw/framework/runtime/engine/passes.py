@@ -96,7 +96,14 @@ class Pass(Protocol):
     def add_at(totals: FloatArray, rows: IntArray, scores: IntArray, /) -> None: ...
 
     @staticmethod
-    def passing(totals: FloatArray, /) -> int: ...
-
-    @staticmethod
     def best_of(totals: FloatArray, start: int, looked_at: int, best: IntArray, /) -> int: ...
+
+
+def searched(totals: FloatArray, start: int, most: int) -> tuple[int, int]:
+    """Return how many feasible nodes a search from `start` finds, at most `most`, and how many nodes it looks at.
+
+    As in `totals_of`, it ends before the surplus node.
+    """
+    feasible = totals >= 0
+    found = np.flatnonzero(np.concatenate((feasible[start:], feasible[:start])) if start else feasible)
+    return (len(found), len(totals)) if len(found) <= most else (most, int(found[most]))

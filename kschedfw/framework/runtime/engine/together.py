@@ -34,7 +34,7 @@ from kschedfw.framework.runtime.engine.kept_totals import KeptTotals, pass_input
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.nominated import NominatedRoom
 from kschedfw.framework.runtime.engine.pass_in_use import pass_for
-from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes
+from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes, searched
 from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
 from kschedfw.framework.runtime.engine.steps import Refusals, Step, small_codes
 from kschedfw.framework.status import Status
@@ -175,19 +175,16 @@ class Together:
             feasible, looked_at = compiled.totals_of(
                 scores, *table.compiled_columns, room, extended, scored, amounts, weights, start, most, totals
             )
-        # What this pod's plugins refuse is laid over the kept totals, which hold for pods with other terms, too.
-        elif refusals:
-            _refuse(compiled, refusals, kept.totals_to_read, self._totals, self._totals_to_read)
-            totals, kept = self._totals, None
-            feasible, looked_at = (
-                _counted(totals, start, most) if is_part else (compiled.passing(totals), count)
-            )
-        elif is_part:
-            # Without the kept ones, whose best nodes are those of all.
-            totals, kept = kept.totals, None
-            feasible, looked_at = _counted(totals, start, most)
         else:
             totals, feasible, looked_at = kept.totals, kept.feasible, count
+            if refusals:
+                # Laid over the kept totals, which hold for pods with other terms, too.
+                _refuse(compiled, refusals, kept.totals_to_read, self._totals, self._totals_to_read)
+                totals = self._totals
+            if refusals or is_part:
+                # The best of the kept totals aren't this pod's.
+                kept = None
+                feasible, looked_at = searched(totals, start, most)
         run = self.latest = _Run(self, plan, state, pod, nodes, compiled, totals, kept, feasible, looked_at)
         run.verdicts = verdicts
         if is_counted:
@@ -437,16 +434,6 @@ class Together:
         )
         if not is_exact:
             raise NotTogetherError
-
-
-def _counted(totals: FloatArray, start: int, most: int) -> tuple[int, int]:
-    """Return how many feasible nodes a search from `start` finds, at most `most`, and how many nodes it looks at.
-
-    As in the pass, it ends before the surplus node.
-    """
-    feasible = totals >= 0
-    found = np.flatnonzero(np.concatenate((feasible[start:], feasible[:start])) if start else feasible)
-    return (len(found), len(totals)) if len(found) <= most else (most, int(found[most]))
 
 
 def _refuse(

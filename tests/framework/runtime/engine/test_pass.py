@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
 from kschedfw.framework.results import Normalizing
 from kschedfw.framework.runtime.engine import pass_in_use
+from kschedfw.framework.runtime.engine.passes import searched
 from kschedfw.plugins._resources import Usage
 from kschedfw.plugins.node_resources_balanced_allocation import scores_of
 from kschedfw.plugins.node_resources_fit.scoring import least_allocated, most_allocated
@@ -176,7 +177,6 @@ def test_best_and_feasible_nodes_are_in_visiting_order(
     visited = [(start + step) % count for step in range(looked_at)]
     feasible = [row for row in visited if totals[row] >= 0]
     array = np.array(totals)
-    assert form.passing(array) == sum(total >= 0 for total in totals)
     assert form.feasible_rows(array, start, looked_at, len(feasible)).tolist() == feasible
     if feasible:
         best, highest = np.zeros(count, dtype=np.int64), max(totals[row] for row in feasible)
@@ -200,3 +200,18 @@ def test_domains_tell_their_nodes_values_and_refusals(
     assert found.tolist() == [-8.0 if value % 2 else row for row, value in enumerate(of_nodes)]
     form.refuse(scores, (np.array(of_nodes) % 2).astype(np.int8), -8.0, found)
     assert found.tolist() == [-8.0 if value % 2 else row for row, value in enumerate(of_nodes)]
+
+
+@given(TOTALS, st.integers(0, 10), st.integers(1, 11))
+def test_search_among_known_totals_ends_before_the_surplus_node(
+    totals: list[float], start: int, most: int
+) -> None:
+    count, found, looked_at = len(totals), 0, 0
+    start %= count
+    for step in range(count):
+        if totals[(start + step) % count] >= 0:
+            if found == most:
+                break
+            found += 1
+        looked_at += 1
+    assert searched(np.array(totals), start, most) == (found, looked_at)
