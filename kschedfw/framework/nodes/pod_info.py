@@ -322,6 +322,12 @@ class QueuedPodInfo:
         return bool(self.gating_plugin)
 
     @property
+    def gated_by_fellow(self) -> bool:
+        """True if the pod is held back since a member of its group is, as in v1.37: only that one's gate is asked."""
+        # A gate of the pod's own is among the plugins that refused it.
+        return self.gated and self.gating_plugin not in self.unschedulable_plugins
+
+    @property
     def rejector_plugins(self) -> set[str]:
         """The plugins that refused the pod. One of their answers must change before another attempt makes sense."""
         return self.unschedulable_plugins | self.pending_plugins

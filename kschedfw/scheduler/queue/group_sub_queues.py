@@ -238,7 +238,9 @@ class GroupSubQueues(SubQueues):
 
     def discard(self, uid: str) -> None:
         super().discard(uid)
+        key = self._groups.get(uid, "")
         self._forget(uid)
+        self._inherit_gate(key)
         for cycle in self._in_cycle.values():
             cycle.waiting.pop(uid, None)
             cycle.failed.discard(uid)
@@ -270,6 +272,14 @@ class GroupSubQueues(SubQueues):
             if not members:
                 del self._members[key]
                 self._told.pop(key, None)
+
+    def _inherit_gate(self, key: str) -> None:
+        """Have a member be asked about its group's gate, if the one that was is gone."""
+        members = self._members.get(key, {}).values()
+        heir = next(iter(members), None)
+        if heir is not None and all(each.gated_by_fellow for each in members):
+            heir.unschedulable_plugins.add(heir.gating_plugin)
+            self.unschedulable.put(heir)
 
     def _waiting(self, uid: str) -> QueuedPodInfo | None:
         found = (cycle.waiting.get(uid) for cycle in self._in_cycle.values())

@@ -49,7 +49,9 @@ class UnschedulablePool:
         uid, profile = info.pod.uid, info.pod.spec.scheduler_name
         self.remove(uid)
         self._infos[uid] = info
-        self._rejectors[uid] = tuple((profile, plugin) for plugin in info.rejector_plugins or {""})
+        # No event concerns a pod whose fellow is gated: each member of a gang of 1,000 would have all others looked at.
+        rejectors = () if info.gated_by_fellow else info.rejector_plugins or {""}
+        self._rejectors[uid] = tuple((profile, plugin) for plugin in rejectors)
         for rejector in self._rejectors[uid]:
             self._by_rejector.setdefault(rejector, {})[uid] = info
         if info.gated:

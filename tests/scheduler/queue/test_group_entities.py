@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedfw import FeatureGates, InMemoryCluster, Pod, Scheduler, make_node, make_pod, make_pod_group
+from kschedfw import (
+    EnabledPlugin,
+    FeatureGates,
+    InMemoryCluster,
+    Pod,
+    Registry,
+    Scheduler,
+    default_profile,
+    make_node,
+    make_pod,
+    make_pod_group,
+)
 from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.metrics import EntityKind, NoMetrics
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
@@ -19,6 +31,7 @@ from kschedfw.scheduler.queue import Place
 from kschedfw.scheduler.queue.cluster_events import UNSCHEDULED_POD_ADD
 from kschedfw.testing import FakeClock
 from kschedfw.testing.properties import examples
+from tests.framework.support import plugin
 from tests.scheduler.queue.support import NODE_ADD, Gate, Queue
 
 GATES = {
@@ -114,6 +127,34 @@ def test_a_member_that_comes_during_a_cycle_in_vain_waits_for_the_backoff_of_all
     clock.advance(5.0)
     scheduler.queue.flush_backoff_completed()
     assert places(scheduler, cluster) == dict.fromkeys("abc", Place.ACTIVE)
+
+
+def test_gates_are_asked_once_for_each_member_until_a_gang_is_complete() -> None:
+    asked = Counter[str]()
+
+    def count(pod: Pod) -> None:
+        asked[pod.name] += 1
+
+    registry = Registry()
+    registry.register(plugin("Counts", pre_enqueue=count))
+    base = default_profile(feature_gates=GATES["1.37"])
+    profile = attrs.evolve(base, multi_point=(EnabledPlugin("Counts"), *base.multi_point))
+    cluster = InMemoryCluster([make_pod_group("g").gang(min_count=5).build()])
+    Scheduler(cluster, [profile], registry=registry, feature_gates=GATES["1.37"], clock=FakeClock())
+    for name in "abcd":
+        cluster.add(member(name))
+    assert asked == {"a": 1}
+    cluster.add(member("e"))
+    assert asked == {"a": 2, **dict.fromkeys("bcde", 1)}
+
+
+def test_a_member_inherits_the_gate_of_one_that_goes() -> None:
+    scheduler, cluster, _ = scheduler_of("1.37", member("a"), member("b"), least=3)
+    cluster.delete(member("a"))
+    assert places(scheduler, cluster) == {"b": Place.GATED}
+    for name in "cd":
+        cluster.add(member(name))
+    assert places(scheduler, cluster) == dict.fromkeys("bcd", Place.ACTIVE)
 
 
 class Entities(NoMetrics):

@@ -8,12 +8,16 @@ from typing import Final
 import attrs
 
 from kschedfw import FeatureGates, Profile, default_profile
+from kschedfw.config import FEATURE_GATES, REFERENCE
 from kschedfw_lab.bench import shapes
 from kschedfw_lab.bench.shapes import Manifest, metadata_of, name_of
 from kschedfw_lab.bench.workload import Placement, Workload
 
-GATES: Final = FeatureGates.of(
-    "GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption"
+_GATES: Final = (
+    "GenericWorkload",
+    "GangScheduling",
+    "TopologyAwareWorkloadScheduling",
+    "WorkloadAwarePreemption",
 )
 GPU: Final = "nvidia.com/gpu"
 _RACK: Final = "rack"
@@ -21,10 +25,16 @@ _CAPACITY: Final = {"cpu": "256", "memory": "1Ti", "pods": "1000", GPU: "8"}
 _REQUESTS: Final = {"cpu": "1", "memory": "2Gi"}
 
 
-def with_groups(profile: Profile) -> Profile:
-    """Return the profile with the plugins that the feature gates for groups add to the default profile."""
+def group_gates(version: str) -> FeatureGates:
+    """Return the gates for groups of a version of Kubernetes; v1.37 has merged two of them into another."""
+    given = {name: True for name in _GATES if FEATURE_GATES[name].at(version) is not None}
+    return FeatureGates(given, version)
+
+
+def with_groups(profile: Profile, gates: FeatureGates) -> Profile:
+    """Return the profile with the plugins that these gates add to the default profile."""
     known = {*default_profile().plugin_names, *profile.plugin_names}
-    added = [each for each in default_profile(feature_gates=GATES).multi_point if each.name not in known]
+    added = [each for each in default_profile(feature_gates=gates).multi_point if each.name not in known]
     return attrs.evolve(profile, multi_point=(*profile.multi_point, *added))
 
 
@@ -69,7 +79,9 @@ def _initial(index: int) -> Manifest:
     return shapes.pod(f"initial-{index}", requests=requests)
 
 
-def _workload(name: str, measures: str, requests: Mapping[str, str]) -> Workload:
+def _workload(
+    name: str, measures: str, requests: Mapping[str, str], kube_version: str = REFERENCE
+) -> Workload:
     return Workload(
         name,
         measures,
@@ -83,10 +95,12 @@ def _workload(name: str, measures: str, requests: Mapping[str, str]) -> Workload
         placement=Placement.BOUND,
         members=64,
         racks=50,
+        kube_version=kube_version,
     )
 
 
 GROUP_WORKLOADS = (
     _workload("gang", "gangs of 64 pods, each in one of 50 racks", _REQUESTS),
-    _workload("gang-with-gpus", "the same with a GPU for each pod", {**_REQUESTS, GPU: "1"}),
+    _workload("gang-1.37", "the same as v1.37 schedules them", _REQUESTS, "1.37"),
+    _workload("gang-with-gpus", "those of v1.36 with a GPU for each pod", {**_REQUESTS, GPU: "1"}),
 )

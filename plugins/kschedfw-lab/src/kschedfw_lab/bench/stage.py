@@ -30,7 +30,7 @@ from kschedfw import (
 from kschedfw.api import Named
 from kschedfw_lab.bench import shapes
 from kschedfw_lab.bench.clock import SkippingClock
-from kschedfw_lab.bench.groups import GATES, in_groups, in_rack, with_groups
+from kschedfw_lab.bench.groups import group_gates, in_groups, in_rack, with_groups
 from kschedfw_lab.bench.results import Part
 from kschedfw_lab.bench.workload import Placement, Workload
 from kschedfw_lab.bench.workloads import find_workload
@@ -255,10 +255,11 @@ class AlgorithmStage:
 
 def scheduler_of(case: Case, cluster: InMemoryCluster, registry: Registry, clock: SkippingClock) -> Scheduler:
     """Return a scheduler for the cluster, on one thread. It retries unschedulable pods only after events."""
+    gates = group_gates(case.workload.kube_version) if case.members else FeatureGates()
     return Scheduler(
         cluster,
-        [with_groups(case.profile) if case.members else case.profile],
-        feature_gates=GATES if case.members else FeatureGates(),
+        [with_groups(case.profile, gates) if case.members else case.profile],
+        feature_gates=gates,
         registry=registry,
         clock=clock,
         random=Random(0),

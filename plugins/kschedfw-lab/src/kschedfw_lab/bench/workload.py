@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import attrs
 
+from kschedfw.config import REFERENCE
 from kschedfw_lab.bench.shapes import Manifest
 
 
@@ -45,7 +46,7 @@ class Workload:
     objects that publish a node's devices, `devices` of them by default.
 
     If `members` isn't 0, measured pods come in gangs of this size, and nodes are divided into `racks`. With several
-    racks, all members of a gang must be in the same one.
+    racks, all members of a gang must be in the same one. Gangs are scheduled as in `kube_version` of Kubernetes.
 
     A pod of `churn` arrives every `CHURN_INTERVAL` seconds.
     """
@@ -69,6 +70,7 @@ class Workload:
     with_devices: Callable[[Manifest, int], tuple[Manifest, ...]] = nothing
     members: int = 0
     racks: int = 0
+    kube_version: str = REFERENCE
 
 
 CHURN_INTERVAL = 0.2
