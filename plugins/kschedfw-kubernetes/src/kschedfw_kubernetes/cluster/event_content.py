@@ -41,7 +41,7 @@ def _shortened(note: str) -> str:
 
 @attrs.define(eq=False)
 class Happening:
-    """What an event tells: the first of a series. `seen` is its time in seconds since the epoch."""
+    """The content of an event, the first of a series. `seen` is its time in seconds since the epoch."""
 
     regarding: Named
     related: Named | None
