@@ -11,7 +11,7 @@ import attrs
 
 from kschedfw import CycleState, EnabledPlugin, Node, NodeInfo, Pod, Profile, Registry
 from kschedfw.testing.strategies.hooks import PureHooks
-from kschedfw.testing.waking import Scene, Tally, Trial
+from kschedfw.testing.waking import Scene, Tally, Thing, Trial
 from tests.scheduler.waking.gaps import gaps_of
 from tests.scheduler.waking.scenes import of_nodes, of_room, profile, random_scene
 
@@ -52,12 +52,20 @@ def _telling_scene(random: Random, drawn: PureHooks, *, is_alone: bool) -> Scene
     """Return a scene with the pods that the plugin refuses in some of its states, if there are such pods."""
     for _ in range(_SCENES):
         scene = random_scene(random, (of_room, of_nodes) if is_alone else ())
+        scene = attrs.evolve(scene, things=[_never_cordoned(states) for states in scene.things])
         pods = [pod for pod in scene.pods if len(set(_passes(drawn, pod, scene))) == 2]
         if pods and not _shares_ports(scene):
             # If all nodes went, no filter would have refused the pod.
             node, *others = scene.things
             return attrs.evolve(scene, pods=pods, things=others, lasting=[node])
     return None
+
+
+def _never_cordoned(states: Thing) -> Thing:
+    """Return the states without those of a node that becomes cordoned: kube-scheduler has no event for that."""
+    nodes = [state for state in states if isinstance(state, Node)]
+    kept = [node for node in nodes if node.spec.unschedulable == nodes[0].spec.unschedulable]
+    return kept or states
 
 
 def _shares_ports(scene: Scene) -> bool:
