@@ -349,9 +349,11 @@ class TestAdvice:
     def test_pods_that_dont_start_have_a_card_and_a_filter(self, browser: Browser) -> None:
         known = ailing()
         known.add(make_pod("lost").node("gone").build())
+        known.add(make_pod("huge").requests(cpu=64).build())
         with served(known) as page, watched(browser) as found:
             load(found, page)
             side = found.page.locator("#pending-side")
+            expect(side.get_by_role("region", name="why default/huge waits")).to_be_visible()
             card = side.get_by_role("region", name="what is wrong with default/lost")
             expect(card).to_contain_text("1 pod not started")
             expect(card).to_contain_text("Bound to node gone, which doesn’t exist, so nothing starts it.")
