@@ -99,8 +99,11 @@ class InterPodAffinity(PluginByDomain[InterPodAffinityArgs]):
         self._terms = TermReader(handle.cluster)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        is_alone = self._terms.of(pod) is NO_TERMS and not self.handle.snapshot.topology.has_terms
-        return IDLE if is_alone else None
+        # Without the calls that `affinity_terms` would take: this runs for every pod, and most have neither.
+        affinity = pod.spec.affinity
+        if affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None:
+            return None
+        return None if self.handle.snapshot.topology.has_terms else IDLE
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         affinity = pod.spec.affinity
