@@ -78,12 +78,19 @@ class DeviceClass(Named):
 
 @frozen
 class DeviceAttribute:
-    """A property of a device, of exactly one of four types (resource.k8s.io/v1 DeviceAttribute)."""
+    """A property of a device, of exactly one of four types (resource.k8s.io/v1 DeviceAttribute).
+
+    The lists are of the gate DRAListTypeAttributes, which isn't modelled: a valid attribute has none.
+    """
 
     int_value: int | None = attrs.field(default=None, metadata={"json": "int"})
     bool_value: bool | None = attrs.field(default=None, metadata={"json": "bool"})
     string_value: str | None = attrs.field(default=None, metadata={"json": "string"})
     version_value: str | None = attrs.field(default=None, metadata={"json": "version"})
+    ints: tuple[int, ...] = ()
+    bools: tuple[bool, ...] = ()
+    strings: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
 
     @property
     def values(self) -> Mapping[str, bool | int | str]:

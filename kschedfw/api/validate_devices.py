@@ -125,7 +125,11 @@ def _device(device: Device, path: str, *, by_itself: bool) -> Errors:
 
 def _attribute(attribute: DeviceAttribute, path: str) -> Errors:
     given = list(attribute.values)
-    if not given:
+    lists = (attribute.ints, attribute.bools, attribute.strings, attribute.versions)
+    if any(lists):
+        why = "a list of values needs the feature gate DRAListTypeAttributes, which isn't modelled"
+        yield FieldError.forbidden(path, why)
+    elif not given:
         yield FieldError.required(path, "exactly one value must be specified")
     elif len(given) > 1:
         yield FieldError.invalid(path, given, "exactly one value must be specified")

@@ -120,6 +120,19 @@ def test_what_the_api_server_refuses_is_refused(manifest: dict[str, Any], said: 
     assert said in problems(manifest)
 
 
+@pytest.mark.parametrize(
+    "values", [{"ints": [1]}, {"strings": ["a", "b"]}, {"string": "a", "versions": ["1.0.0"]}]
+)
+def test_an_attribute_that_is_a_list_is_refused_with_the_gate_that_it_needs(values: dict[str, Any]) -> None:
+    """The API server of v1.37 drops the list while DRAListTypeAttributes is off, and finds no value then."""
+    assert problems(slice_({"name": "x", "attributes": {"v": values}})) == [
+        (
+            "spec.devices[0].attributes.v: Forbidden: a list of values needs the feature gate DRAListTypeAttributes, which "
+            "isn't modelled"
+        )
+    ]
+
+
 def test_versions_that_are_not_served_any_more_are_refused_rather_than_read_wrongly() -> None:
     old = claim(GPU) | {"apiVersion": "resource.k8s.io/v1alpha3"}
     assert problems(old) == [
