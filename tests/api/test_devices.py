@@ -125,12 +125,9 @@ def test_what_the_api_server_refuses_is_refused(manifest: dict[str, Any], said: 
 )
 def test_an_attribute_that_is_a_list_is_refused_with_the_gate_that_it_needs(values: dict[str, Any]) -> None:
     """The API server of v1.37 drops the list while DRAListTypeAttributes is off, and finds no value then."""
-    assert problems(slice_({"name": "x", "attributes": {"v": values}})) == [
-        (
-            "spec.devices[0].attributes.v: Forbidden: a list of values needs the feature gate DRAListTypeAttributes, which "
-            "isn't modelled"
-        )
-    ]
+    needs = "a list of values needs the feature gate DRAListTypeAttributes, which isn't modelled"
+    (problem,) = problems(slice_({"name": "x", "attributes": {"v": values}}))
+    assert problem == f"spec.devices[0].attributes.v: Forbidden: {needs}"
 
 
 def test_versions_that_are_not_served_any_more_are_refused_rather_than_read_wrongly() -> None:
