@@ -28,6 +28,7 @@ from kschedfw.api.field_errors import FieldError, FieldErrors, at
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.pod_groups import DisruptionModeOrUnion, read_disruption_mode
 from kschedfw.api.quantity import Quantity
+from kschedfw.api.records import is_attrs_class
 from kschedfw.api.scalars import (
     ZERO,
     Duration,
@@ -143,21 +144,26 @@ def _tuple_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, ob
 
 
 def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object, object], Any]:
-    _resolve_types(cls)
-    attributes = {attribute.name: attribute for attribute in attrs.fields(cls)}
-    # An enumeration that is written as "" is absent.
-    choices = tuple(json_name(attribute) for attribute in attrs.fields(cls) if _is_choice(attribute.type))
-    read = make_dict_structure_fn(
-        cls,
-        converter,
-        _cattrs_forbid_extra_keys=False,
-        _cattrs_detailed_validation=converter.detailed_validation,
-        **_renamed(cls),
-    )
+    # Made for the first object of the class, since cattrs makes the hooks of all fields with it: a pod's class has
+    # fifty others below it, of which most manifests use a few.
+    @functools.cache
+    def reading() -> tuple[Callable[[Mapping[str, Any], Any], Any], tuple[str, ...]]:
+        _resolve_types(cls)
+        # An enumeration that is written as "" is absent.
+        choices = tuple(json_name(attribute) for attribute in attrs.fields(cls) if _is_choice(attribute.type))
+        read = make_dict_structure_fn(
+            cls,
+            converter,
+            _cattrs_forbid_extra_keys=False,
+            _cattrs_detailed_validation=converter.detailed_validation,
+            **_renamed(cls),
+        )
+        return read, choices
 
     def hook(value: object, _type: object) -> Any:
         if type(value) is not dict and not isinstance(value, Mapping):
             raise wrong(value, "an object")
+        read, choices = reading()
         if None in value.values():
             value = {key: content for key, content in value.items() if content is not None}
         for key in choices:
@@ -166,6 +172,7 @@ def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object
         try:
             return read(value, cls)
         except ClassValidationError as group:
+            attributes = {attribute.name: attribute for attribute in attrs.fields(cls)}
             raise FieldErrors(_flattened(group, attributes)) from None
 
     return hook
@@ -241,7 +248,7 @@ def _renamed(cls: type[Any]) -> dict[str, Any]:
 
 
 def _is_object_map(type_: Any) -> bool:
-    return get_origin(type_) is FrozenDict and attrs.has(get_args(type_)[1])
+    return get_origin(type_) is FrozenDict and is_attrs_class(get_args(type_)[1])
 
 
 def _is_tuple(type_: Any) -> bool:
@@ -250,7 +257,7 @@ def _is_tuple(type_: Any) -> bool:
 
 def _converter(detailed_validation: bool) -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=detailed_validation)
-    converter.register_structure_hook_factory(attrs.has, lambda cls: _class_hook(cls, converter))
+    converter.register_structure_hook_factory(is_attrs_class, lambda cls: _class_hook(cls, converter))
     converter.register_structure_hook_factory(_is_object_map, lambda cls: _object_map_hook(cls, converter))
     converter.register_structure_hook_factory(_is_tuple, lambda cls: _tuple_hook(cls, converter))
     converter.register_structure_hook_factory(

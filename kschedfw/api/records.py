@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-__all__ = ["define", "frozen"]
+__all__ = ["define", "frozen", "is_attrs_class"]
 
 if TYPE_CHECKING:
     # To a type checker these are attrs' own: it knows fields, converters and `attrs.evolve`.
@@ -53,6 +53,11 @@ class _Pending:
         # From the class that was made, not from `owner`: a subclass that overrides the method may have called this one.
         value = getattr(self._cls, self._name)
         return value.__get__(instance, owner) if hasattr(value, "__get__") else value
+
+
+def is_attrs_class(cls: object) -> bool:
+    """Tell whether attrs defines the class, as `attrs.has` does, without making the class's methods."""
+    return isinstance(cls, type) and any("__attrs_attrs__" in vars(base) for base in cls.__mro__)
 
 
 def _decorator(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from kschedfw.api.records import define, frozen
+from kschedfw.api.records import define, frozen, is_attrs_class
 
 
 @frozen
@@ -99,6 +99,20 @@ def test_class_has_the_names_that_it_has_from_attrs(later: Any, at_once: Any, op
         expected.__qualname__,
     )
     assert [attrs.asdict(made(x=1))] == [attrs.asdict(expected(x=1))]
+
+
+def test_class_is_told_from_others_without_its_methods() -> None:
+    @frozen
+    class Untouched:
+        x: int = 0
+
+    class Heir(Untouched):
+        pass
+
+    assert is_attrs_class(Untouched)
+    assert is_attrs_class(Heir)
+    assert not any(is_attrs_class(each) for each in (int, 1, list[int], Untouched | None))
+    assert not is_made(Untouched)
 
 
 def test_record_is_a_value() -> None:
