@@ -9,6 +9,8 @@ from typing import Final
 
 _SIMILAR: Final = 0.66
 """difflib's ratio from which on one name may be meant by another: sdd and ssd have 0.67, zones and zone 0.89."""
+_SIMILAR_BUT_FOR_THE_FIRST: Final = 0.8
+"""The same for names whose first letters differ: a100 and h100 have 0.75, kool-b and pool-b 0.83."""
 _DIGIT: Final = re.compile(r"\d")
 
 
@@ -30,7 +32,6 @@ def close_to(name: str, names: Collection[str]) -> str | None:
         equal = [own[each] for each in found]
     else:
         equal = _closest(name, [each for each in names if _may_be_whole(name, each)])
-    # Few people get the first letter wrong.
     likely = [each for each in equal if each[:1] == name[:1]] or equal
     return likely[0] if len(likely) == 1 else None
 
@@ -45,9 +46,16 @@ def _may_be_whole(name: str, other: str) -> bool:
 
 def _closest(name: str, names: Collection[str]) -> list[str]:
     """Return the similar names that are closest, all if several are equally close."""
-    found = get_close_matches(name, [each for each in names if _is_slip(name, each)], 5, _SIMILAR)
-    closest = max((SequenceMatcher(None, each, name).ratio() for each in found), default=0.0)
-    return [each for each in found if SequenceMatcher(None, each, name).ratio() == closest]
+    similar = get_close_matches(name, [each for each in names if _is_slip(name, each)], 5, _SIMILAR)
+    ratios = {each: SequenceMatcher(None, each, name).ratio() for each in similar}
+    # Few people get the first letter wrong: h100 is no a100.
+    found = {
+        each: ratio
+        for each, ratio in ratios.items()
+        if each[:1].lower() == name[:1].lower() or ratio >= _SIMILAR_BUT_FOR_THE_FIRST
+    }
+    closest = max(found.values(), default=0.0)
+    return [each for each, ratio in found.items() if ratio == closest]
 
 
 def _is_slip(name: str, other: str) -> bool:

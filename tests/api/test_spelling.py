@@ -21,6 +21,7 @@ from kschedfw.api import close_to, did_you_mean
         ("L4", ["l4", "t4"], "l4"),
         ("L4", ["l4", "L40"], "l4"),
         ("amd46", ["amd64", "arm64"], "amd64"),
+        ("h100", ["a100"], None),
         ("topology.kubernetes.io/rack", ["topology.kubernetes.io/zone"], None),
         ("nvidia.com/mig-1g.5gb", ["nvidia.com/gpu", "cpu"], None),
         ("nvidia.com/gpus", ["nvidia.com/gpu", "amd.com/gpu"], "nvidia.com/gpu"),
