@@ -65,6 +65,8 @@ def test_a_table_first_names_each_workload_with_its_cause_and_what_helps(
     assert "default/gated 1 waiting for scheduling gates:" in rows
     assert "default/claiming 1 claim default/absent" in rows
     assert "nothing found" in rows
+    short = " ".join(kschedfw_command("pending", cluster_dir, "--kinds", "0").out.split("\n\n")[1].split())
+    assert "default/too-big 1 Insufficient cpu not looked at" in short
 
 
 def test_where_nothing_helps_that_is_said(kschedfw_command: Command, cluster_dir: Path) -> None:

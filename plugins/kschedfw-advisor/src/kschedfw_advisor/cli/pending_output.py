@@ -162,11 +162,11 @@ def _overview(kinds: Sequence[_Numbered]) -> Iterator[RenderableType]:
     table = plain_table("", "workload", "pods", "why", "what helps first", "places")
     for column in table.columns[2:4]:
         column.justify, column.no_wrap = "left", False
-    for _, kind, _ in kinds[:_MOST_ROWS]:
+    for _, kind, reasons in kinds[:_MOST_ROWS]:
         first = next(iter(kind.remedies), None)
         helps = _WITHOUT_REMEDY[kind.outcome] if first is None else str(first)
         places = "" if first is None else f"{first.placed:,} of {first.pods:,}"
-        row = (_name(kind), f"{len(kind.pods):,}", "; ".join(_causes(kind)), helps, places)
+        row = (_name(kind), f"{len(kind.pods):,}", "; ".join(_causes(kind, reasons)), helps, places)
         table.add_row(*map(Text, row))
     yield Padding(table, (1, 0, 0, 0))
     if (rest := len(kinds) - _MOST_ROWS) > 0:
@@ -187,14 +187,22 @@ def _name(kind: PodKind) -> str:
     return pods_text(kind.pods, most=1) if kind.workload is None else str(kind.workload)
 
 
-def _causes(kind: PodKind) -> Sequence[str]:
-    """Return the decisive causes in short; of pods that no scheduler tries, or without a claim, the findings."""
+def _causes(kind: PodKind, reasons: Sequence[str]) -> Sequence[str]:
+    """Return the decisive causes in short; of pods that no scheduler tries, or without a claim, the findings.
+
+    Of pods that weren't looked at, kube-scheduler's reasons are known.
+    """
     if kind.reason is not None:
         return [str(kind.reason)]
     decisive = [cause for cause in kind.causes if cause.decisive]
     if all(cause.node for cause in decisive) and decisive:
         return [f"{cause.evidence.asked} ({cause.nodes:,} of {cause.of:,} nodes)" for cause in decisive]
-    return list(map(str, kind.notes)) or [cause.evidence.asked for cause in decisive] or [kind.message]
+    return (
+        list(map(str, kind.notes))
+        or [cause.evidence.asked for cause in decisive]
+        or reasons
+        or [kind.message]
+    )
 
 
 def _block(number: int, kind: PodKind, reasons: Sequence[str], top: int) -> Iterator[RenderableType]:
