@@ -137,19 +137,17 @@ class NodeAmounts:
         ints, floats = columns.int_cells, columns.float_cells
         ints[0][row] = floats[0][row] = cpu
         ints[1][row] = floats[1][row] = memory
-        ints[2][row] = floats[2][row] = storage
-        ints[_PODS_COLUMN][row] = floats[_PODS_COLUMN][row] = pods
+        ints[2][row], ints[_PODS_COLUMN][row] = storage, pods
         # The bounds only rise: how much the node had before isn't looked up.
         largest = self._largest
         if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1] and 0 <= storage <= largest[2]):
             self._note_sizes(cpu, memory, storage)
         # A resource that the node or its pods no longer have isn't named in `amounts`.
         for name in before.scalar_resources:
-            column = self.columns[name]
-            columns.ints[column, row] = columns.floats[column, row] = 0
+            columns.ints[self.columns[name], row] = 0
         for name, amount in amounts.scalar_resources.items():
             column = self.columns[name]
-            columns.ints[column, row] = columns.floats[column, row] = amount
+            columns.ints[column, row] = amount
             self._note_size(column, amount)
 
     def _note_sizes(self, *amounts: int) -> None:

@@ -44,7 +44,10 @@ def moved(columns: npt.NDArray[ScalarT], moved_from: IntArray, fill: int = 0) ->
 
 @define(eq=False)
 class AmountColumns:
-    """Amounts of r resources on n nodes, shape (r, n), once as int64 and once as float64."""
+    """Amounts of r resources on n nodes, shape (r, n), and of CPU and memory as float64, too, shape (2, n).
+
+    Only these two are scored by compiled loops. A cluster may have as many resources as nodes.
+    """
 
     ints: IntArray
     floats: FloatArray
@@ -54,7 +57,7 @@ class AmountColumns:
 
     @classmethod
     def zeros(cls, resources: int, nodes: int) -> AmountColumns:
-        return cls(np.zeros((resources, nodes), dtype=np.int64), np.zeros((resources, nodes)))
+        return cls(np.zeros((resources, nodes), dtype=np.int64), np.zeros((2, nodes)))
 
     def __attrs_post_init__(self) -> None:
         self.int_cells, self.float_cells = first_cells(self.ints), first_cells(self.floats)
@@ -66,7 +69,7 @@ class AmountColumns:
     def with_more(self, resources: int) -> AmountColumns:
         """Return a copy with so many more resources, whose amounts are 0."""
         more = np.zeros((resources, self.ints.shape[1]), dtype=np.int64)
-        return AmountColumns(np.concatenate((self.ints, more)), np.concatenate((self.floats, more)))
+        return AmountColumns(np.concatenate((self.ints, more)), self.floats)
 
 
 def first_cells(columns: npt.NDArray[ScalarT]) -> Sequence[memoryview]:

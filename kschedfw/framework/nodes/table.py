@@ -70,10 +70,10 @@ class NodeTable(NodeAmounts):
     counts), the columns named by `resources`, of which the first four always are cpu, memory, ephemeral-storage and
     pods; each column is contiguous. `non_zero_requested` has shape (n, 2): CPU and memory as scores count them.
     `free` is what is left, allocatable − requested, in the same shape. It wraps around as Go's difference does, and is
-    below 0 where a node is overcommitted. `allocatable_floats`, `requested_floats` and `non_zero_floats` have the same
-    amounts in float64, exact up to 2⁵³: compiled loops over them take a third of the time. `pod_counts` and
-    `unschedulable` have shape (n,). Labels, taints and whatever else plugins ask for (`encoded`) are encoded when first
-    asked for.
+    below 0 where a node is overcommitted. `allocatable_floats`, `requested_floats` and `non_zero_floats` have CPU and
+    memory in float64, shape (n, 2), exact up to 2⁵³: compiled loops over them take a third of the time. `pod_counts`
+    and `unschedulable` have shape (n,). Labels, taints and whatever else plugins ask for (`encoded`) are encoded when
+    first asked for.
 
     The snapshot keeps the table in step, in place, at the cost of the rows that changed, and each change goes to one of
     two logs: `node_changes` for node objects, `pod_changes` for the pods on nodes. When nodes come or go, rows

@@ -92,7 +92,7 @@ def place_in_turn(
     columns = [table.free.T[:4], *[_free(table, name)[np.newaxis] for name in scalars]]
     free_of_all = np.concatenate(columns) if scalars else columns[0]
     floats_of_all = np.concatenate(
-        (table.allocatable_floats.T[:2], table.requested_floats.T[:2], table.non_zero_floats.T)
+        (table.allocatable_floats.T, table.requested_floats.T, table.non_zero_floats.T)
     )
     # A state of `Random` is 624 words and the position of the next one. It goes back after all searches, so that
     # draws that follow are those of a serial search.

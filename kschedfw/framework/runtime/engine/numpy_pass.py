@@ -51,7 +51,7 @@ def totals_of(
         np.add(
             scores[part],
             _scores_of_resources(
-                allocatable[:2, part], requested[:2, part], non_zero[:, part], scored, amounts, weights
+                allocatable[:, part], requested[:, part], non_zero[:, part], scored, amounts, weights
             ),
             out=chunk,
         )
@@ -83,7 +83,7 @@ def total_at(
         if free[resource, row] < amount:
             return -1.0
     # Python's floats: for one node they take a fraction of the time of arrays.
-    there, there_2 = allocatable[:2, row].tolist()
+    there, there_2 = allocatable[:, row].tolist()
     least, balanced, most = weights
     total = float(scores[row])
     if least or most:
@@ -93,7 +93,7 @@ def total_at(
         if most:
             total += most * most_allocated(there, used, scored[0], there_2, used_2, scored[1])
     if balanced:
-        used, used_2 = requested[:2, row].tolist()
+        used, used_2 = requested[:, row].tolist()
         total += balanced * balanced_allocation(there, used, amounts[0], there_2, used_2, amounts[1])
     return total
 

@@ -95,8 +95,8 @@ def columns(draw: st.DrawFn) -> list[Any]:
     return [
         floats(draw(st.lists(st.sampled_from([-(2.0**54), 0.0, 300.0]), min_size=count, max_size=count))),
         free,
-        floats(amounts(4)),
-        floats(amounts(4)),
+        floats(amounts(2)),
+        floats(amounts(2)),
         floats(amounts(2)),
         draw(st.tuples(few, few, few, st.just(1))),
         np.array(draw(st.lists(st.tuples(st.sampled_from([4, 5]), few), max_size=2)), np.int64).reshape(
