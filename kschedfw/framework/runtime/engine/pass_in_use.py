@@ -15,9 +15,16 @@ _PODS_IN_LARGE: Final = 32
 _PODS_IN_SMALL: Final = 10_000
 """The number of pods in a smaller one, where the compiled pass spares 50 µs a pod."""
 
+MOST_FOLLOWED: Final = 1000
+"""The number of nodes up to which pods with kept totals don't count as placed: either form looks at a node or two.
+
+`kschedfw run` took 1.98 s of processor time and 100 MiB for 1,000 pods alike on 500 nodes without Numba; 2.24 s and
+227 MiB with it.
+"""
+
 
 def pass_for(nodes: int, pods: int) -> Pass:
-    """Return the form for the next pod, which looks at so many nodes and comes after so many pods.
+    """Return the form for the next pod, which looks at so many nodes. `pods` is the number of those that did before.
 
     Loading Numba must pay, unless another framework or the user's own code has loaded it. Both forms compute the same
     numbers, so the choice changes no decision.

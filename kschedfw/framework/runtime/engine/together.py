@@ -33,7 +33,7 @@ from kschedfw.framework.runtime.engine.kept import Kept
 from kschedfw.framework.runtime.engine.kept_totals import KeptTotals, pass_input
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.nominated import NominatedRoom
-from kschedfw.framework.runtime.engine.pass_in_use import pass_for
+from kschedfw.framework.runtime.engine.pass_in_use import MOST_FOLLOWED, pass_for
 from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes, searched
 from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
 from kschedfw.framework.runtime.engine.steps import Refusals, Step, small_codes
@@ -153,7 +153,6 @@ class Together:
         base = plan.base(state, pod, table)
         count = len(base)
         compiled = pass_for(count, self._pods)
-        self._pods += 1
         if len(self._best) != count:
             self._make_room(count)
         verdicts: dict[str, Verdicts | None] = {}
@@ -161,11 +160,12 @@ class Together:
         # A part of the nodes, and nodes that more filters are asked about, are counted after the pass.
         is_counted = nodes.start is None or bool(last)
         start, most = nodes.start or 0, count if is_counted else wanted
-        kept = None
         is_part = bool(start) or most < count
         # Kept totals are for all nodes. A search that ends early looks them up where that takes less than to add up.
-        if not is_part or compiled.PREFERS_KEPT:
-            kept = self._kept_totals(plan, base, pod.requests, compiled, table)
+        follows = not is_part or compiled.PREFERS_KEPT
+        kept = self._kept_totals(plan, base, pod.requests, compiled, table) if follows else None
+        if kept is None or refusals or count > MOST_FOLLOWED:
+            self._pods += 1
         if kept is None:
             scores = base
             if refusals:
