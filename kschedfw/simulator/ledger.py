@@ -30,6 +30,15 @@ if TYPE_CHECKING:
     from kschedfw.scheduler.groups import GroupDecision, GroupObserver
 
 
+FRUITLESS_ATTEMPTS = 5
+"""After this many attempts of a pod without a change of the cluster, further ones are taken to be repetitions."""
+UNMOVED_ATTEMPTS = 100
+"""After this many attempts of a pod while no pod comes or goes, further ones are taken to be repetitions, too.
+
+Failed attempts may change other objects each time: they reserve a claim and give it up again, for example.
+"""
+
+
 @define
 class Entry:
     """The record of one pod. `turn` orders pods by their last attempt; times are in virtual seconds since the start.
@@ -65,8 +74,8 @@ class Ledger:
 
     * `attempts`: all scheduling cycles; `tried`: pods that had one.
     * `bound`: how often a pod was bound, without pods that were bound from the start.
-    * `fruitless`: attempts and checks of gates of each pod since the cluster last changed; `unmoved`: those since a pod
-      last came, went or changed. `most_fruitless` and `most_unmoved` are the largest.
+    * `is_given_up`: pods that were attempted, or whose gates were checked, so often since the cluster last changed, or
+      since a pod last came, went or changed, that further attempts are taken to be repetitions.
     * `preemptions`: how often a pod was nominated to a node; `victims`: pods that were evicted for that.
     * `last_change`: when a pod was last bound or left, in virtual seconds since the start.
     * `peak`: the most that was requested at a time on existing nodes, by resource.
@@ -84,10 +93,10 @@ class Ledger:
         self.attempts = 0
         self.tried = 0
         self.bound = 0
-        self.fruitless: Counter[str] = Counter()
-        self.most_fruitless = 0
-        self.unmoved: Counter[str] = Counter()
-        self.most_unmoved = 0
+        self._fruitless: Counter[str] = Counter()
+        self._most_fruitless = 0
+        self._unmoved: Counter[str] = Counter()
+        self._most_unmoved = 0
         self.preemptions = 0
         self.victims = 0
         self.last_change = 0.0
@@ -126,19 +135,28 @@ class Ledger:
 
     def count_fruitless(self, uid: str) -> None:
         """Count an attempt of the pod, or a check of its gates; the count ends when the cluster changes."""
-        self.fruitless[uid] += 1
-        self.most_fruitless = max(self.most_fruitless, self.fruitless[uid])
-        self.unmoved[uid] += 1
-        self.most_unmoved = max(self.most_unmoved, self.unmoved[uid])
+        self._fruitless[uid] += 1
+        self._most_fruitless = max(self._most_fruitless, self._fruitless[uid])
+        self._unmoved[uid] += 1
+        self._most_unmoved = max(self._most_unmoved, self._unmoved[uid])
+
+    def is_given_up(self, uid: str) -> bool:
+        """Tell whether further attempts of the pod would be repetitions, until something changes."""
+        return self._fruitless[uid] >= FRUITLESS_ATTEMPTS or self._unmoved[uid] >= UNMOVED_ATTEMPTS
+
+    @property
+    def has_given_up(self) -> bool:
+        """True if a pod may be given up: cheaper than to ask for each."""
+        return self._most_fruitless >= FRUITLESS_ATTEMPTS or self._most_unmoved >= UNMOVED_ATTEMPTS
 
     def _cluster_changed(self) -> None:
-        self.fruitless.clear()
-        self.most_fruitless = 0
+        self._fruitless.clear()
+        self._most_fruitless = 0
 
     def _pods_changed(self) -> None:
         self._cluster_changed()
-        self.unmoved.clear()
-        self.most_unmoved = 0
+        self._unmoved.clear()
+        self._most_unmoved = 0
 
     def _take(self, event: WatchEvent) -> None:
         obj = event.object

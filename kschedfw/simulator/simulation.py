@@ -36,7 +36,13 @@ from kschedfw.simulator.arrivals import Arrivals
 from kschedfw.simulator.causes import with_causes
 from kschedfw.simulator.decision import Decision, DecisionMaker, Outcome
 from kschedfw.simulator.failures import Failures
-from kschedfw.simulator.ledger import Ledger, RecordingAlgorithm, RecordingGroups
+from kschedfw.simulator.ledger import (
+    FRUITLESS_ATTEMPTS,
+    UNMOVED_ATTEMPTS,
+    Ledger,
+    RecordingAlgorithm,
+    RecordingGroups,
+)
 from kschedfw.simulator.report import Replay, Report, Spread, peaks, reasons, utilisation
 from kschedfw.simulator.state import ComingsAndGoings, PendingPods, starting_clock
 from kschedfw.simulator.timeline import Timeline
@@ -46,14 +52,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 """Called with the number of pods done and to do."""
-
-FRUITLESS_ATTEMPTS = 5
-"""After this many attempts of a pod without a change of the cluster, further ones are taken to be repetitions."""
-UNMOVED_ATTEMPTS = 100
-"""After this many attempts of a pod while no pod comes or goes, further ones are taken to be repetitions, too.
-
-Failed attempts may change other objects each time: they reserve a claim and give it up again, for example.
-"""
 
 _QUEUED = Place.ACTIVE, Place.BACKOFF
 
@@ -365,18 +363,18 @@ class Simulation:
 
     def _is_exhausted(self) -> bool:
         """Tell whether each pod that can be tried is given up until something changes."""
-        if self.ledger.most_fruitless < FRUITLESS_ATTEMPTS and self.ledger.most_unmoved < UNMOVED_ATTEMPTS:
+        if not self.ledger.has_given_up:
             return False
         queue = self.scheduler.queue
-        if self._hopeful and queue.place(self._hopeful) in _QUEUED and not self._is_given_up(self._hopeful):
+        if (
+            self._hopeful
+            and queue.place(self._hopeful) in _QUEUED
+            and not self.ledger.is_given_up(self._hopeful)
+        ):
             return False
         queued = [pod.uid for place in _QUEUED for pod in queue.pods_in(place)]
-        self._hopeful = next((uid for uid in reversed(queued) if not self._is_given_up(uid)), "")
-        return not self._hopeful and all(map(self._is_given_up, self._due_by_time()))
-
-    def _is_given_up(self, uid: str) -> bool:
-        ledger = self.ledger
-        return ledger.fruitless[uid] >= FRUITLESS_ATTEMPTS or ledger.unmoved[uid] >= UNMOVED_ATTEMPTS
+        self._hopeful = next((uid for uid in reversed(queued) if not self.ledger.is_given_up(uid)), "")
+        return not self._hopeful and all(map(self.ledger.is_given_up, self._due_by_time()))
 
     def _due_by_time(self) -> Sequence[str]:
         """Return the uids of the pods whose time, set by a plugin, has come."""
@@ -392,7 +390,7 @@ class Simulation:
             times.append(coming)
         queue = self.scheduler.queue
         if self._is_exhausted():
-            times += [time for uid, time in queue.wake_times().items() if not self._is_given_up(uid)]
+            times += [time for uid, time in queue.wake_times().items() if not self.ledger.is_given_up(uid)]
         elif (retry := queue.next_deadline()) is not None:
             times.append(retry)
         return min(times, default=None)

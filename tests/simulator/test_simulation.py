@@ -29,7 +29,7 @@ from kschedfw.framework.status import Status
 from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.simulator import Arrivals, Decision, Outcome, Report, Simulation
-from kschedfw.simulator.simulation import FRUITLESS_ATTEMPTS
+from kschedfw.simulator.ledger import FRUITLESS_ATTEMPTS
 from tests.plugins.storage import claim, storage_class
 from tests.simulator.objects import node, pod
 

@@ -22,7 +22,7 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.simulator import Arrivals, Decision, Outcome, Report, Simulation
-from kschedfw.simulator.simulation import FRUITLESS_ATTEMPTS, UNMOVED_ATTEMPTS
+from kschedfw.simulator.ledger import FRUITLESS_ATTEMPTS, UNMOVED_ATTEMPTS
 from kschedfw.testing import FakeClock
 from tests.simulator.objects import node, pod
 
