@@ -9,12 +9,13 @@ import pytest
 
 from kschedfw import EnabledPlugin, KschedfwError, Profile, default_profile
 from kschedfw.framework.errors import ProfileError
-from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.profile import ExtensionPoint, Origin
 from tests.framework.support import answering, make_framework, plugin
 
 A = plugin("A", filter=answering(None), score=answering(0), reserve=answering(None))
 B = plugin("B", filter=answering(None), score=answering(0))
 C = plugin("C", post_bind=answering(None))
+FILTER = ExtensionPoint.FILTER
 
 
 def test_plugins_may_be_given_by_name() -> None:
@@ -95,6 +96,26 @@ class TestOrder:
         framework = make_framework(A, profile=Profile(points={ExtensionPoint.FILTER: ["A"]}))
         assert framework.has_filter_plugins
         assert not framework.has_score_plugins
+
+
+class TestEntriesOfConfigurations:
+    @pytest.mark.parametrize("listed", ["multi_point", "points"])
+    def test_absent_plugin_is_listed_and_does_not_run(self, listed: str) -> None:
+        entries = [EnabledPlugin("A"), EnabledPlugin("Gone", origin=Origin.POLICY, absence="was dropped")]
+        profile = Profile(entries) if listed == "multi_point" else Profile(points={FILTER: entries})
+        assert [entry.name for entry in profile.listed] == ["A", "Gone"]
+        assert (profile.plugin_names, profile.absent_by_name) == (("A",), ("Gone",))
+        assert make_framework(A, profile=profile).plugins_at(FILTER) == ("A",)
+
+    def test_absent_default_plugin_was_not_enabled_by_name(self) -> None:
+        profile = Profile(["A", EnabledPlugin("Gone", origin=Origin.DEFAULT, absence="was dropped")])
+        assert profile.absent_by_name == ()
+
+    def test_entries_that_run_alike_are_equal(self) -> None:
+        entry = EnabledPlugin("A", 3, Origin.POLICY, "some 1.0", asked_by=("predicate P",))
+        assert entry == EnabledPlugin("A", 3)
+        assert hash(entry) == hash(EnabledPlugin("A", 3))
+        assert entry != EnabledPlugin("A", 3, absence="was dropped")
 
 
 class TestWeight:
