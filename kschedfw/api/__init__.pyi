@@ -122,6 +122,7 @@ from .pod_groups import DisruptionMode as DisruptionMode
 from .pod_groups import GangSchedulingPolicy as GangSchedulingPolicy
 from .pod_groups import PodGroup as PodGroup
 from .pod_groups import PodGroupCondition as PodGroupCondition
+from .pod_groups import PodGroupResourceClaim as PodGroupResourceClaim
 from .pod_groups import PodGroupSchedulingConstraints as PodGroupSchedulingConstraints
 from .pod_groups import PodGroupSchedulingPolicy as PodGroupSchedulingPolicy
 from .pod_groups import PodGroupSpec as PodGroupSpec
