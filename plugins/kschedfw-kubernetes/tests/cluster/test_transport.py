@@ -21,7 +21,7 @@ from kschedfw_kubernetes.cluster.kubeconfig import ClusterSection, ConnectionCon
 from kschedfw_kubernetes.cluster.transport import Reply, Request, Transport, TransportLimits
 from kschedfw_kubernetes.http.connections import Connection
 
-from kschedfw.framework.clock import SystemClock
+from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.testing.waiting import PATIENCE, eventually
 
 GET = Request("GET", "/api")
@@ -29,11 +29,15 @@ POST = Request("POST", "/api", b"{}")
 
 
 def transport_to(
-    server: str, user: UserSection | None = None, limits: TransportLimits | None = None, **cluster: object
+    server: str,
+    user: UserSection | None = None,
+    limits: TransportLimits | None = None,
+    clock: Clock | None = None,
+    **cluster: object,
 ) -> Transport:
     section = ClusterSection(server=server, **cluster)  # type: ignore[arg-type]
     config = ConnectionConfig(section, user or UserSection(), source="config")
-    clock = SystemClock()
+    clock = clock or SystemClock()
     return Transport(config, Credentials(config, clock, {}), clock, "test", limits or TransportLimits())
 
 
@@ -185,6 +189,17 @@ def test_requests_in_a_pipeline_are_sent_together_and_answered_in_order() -> Non
         assert server.connections == 1
 
 
+class PatientClock(SystemClock):
+    """A clock whose waits last until an event: the first until there is a read, the second from then on."""
+
+    def __init__(self, events: tuple[threading.Event, threading.Event], reads: list[bytes]) -> None:
+        self._events, self._reads = events, reads
+
+    def wait_until(self, condition: threading.Condition, deadline: float) -> None:
+        assert self._events[bool(self._reads)].wait(PATIENCE)
+        super().wait_until(condition, deadline)
+
+
 def test_answers_that_gather_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[bytes] = []
     receive_all = Connection.receive_all
@@ -194,22 +209,30 @@ def test_answers_that_gather_are_read_together(monkeypatch: pytest.MonkeyPatch) 
         return reads[-1]
 
     monkeypatch.setattr(Connection, "receive_all", noted)
+    part, rest = threading.Event(), threading.Event()
 
     def answer(connection: socket.socket, head: bytes) -> None:
         target = head.split()[1]
         whole = reply(target)
-        # The second one arrives in two reads, since the first read comes after the seconds to gather.
-        connection.sendall(whole[:-1] if target == b"/1" else whole)
-        if target == b"/1":
-            eventually(lambda: reads)
-            connection.sendall(whole[-1:])
+        if target != b"/1":
+            connection.sendall(whole)
+            if target == b"/3":
+                rest.set()
+            return
+        # The answer in the middle arrives in two reads.
+        connection.sendall(whole[:-1])
+        part.set()
+        eventually(lambda: reads)
+        connection.sendall(whole[-1:])
 
-    with talking(answer) as (_, transport):
+    with serving(answer) as server:
+        transport = transport_to(f"http://127.0.0.1:{server.port}", clock=PatientClock((part, rest), reads))
         requests = [Request("POST", f"/{number}", b"{}") for number in range(4)]
-        replies = transport.pipeline(requests, gathering=0.03)
-        assert [each.body for each in replies if isinstance(each, Reply)] == [b"/0", b"/1", b"/2", b"/3"]
-        assert reads[0] == (reply(b"/0") + reply(b"/1"))[:-1]
-        assert len(reads) == 2
+        replies = transport.pipeline(requests, gathering=0.001)
+        transport.close()
+    assert [each.body for each in replies if isinstance(each, Reply)] == [b"/0", b"/1", b"/2", b"/3"]
+    assert reads[0] == (reply(b"/0") + reply(b"/1"))[:-1]
+    assert len(reads) == 2
 
 
 @pytest.mark.parametrize("answered", [0, 1, 3])
