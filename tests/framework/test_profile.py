@@ -56,6 +56,7 @@ def test_extension_points_have_the_configurations_names() -> None:
         "placementGenerate",
         "placementFeasible",
         "placementScore",
+        "podGroupPostFilter",
     ]
     assert Profile(points={"score": ["A"]}).points == {ExtensionPoint.SCORE: (EnabledPlugin("A"),)}  # type: ignore[dict-item]
 
