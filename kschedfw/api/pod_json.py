@@ -120,7 +120,7 @@ _Common = tuple[bytes, FrozenDict[str, str]]
 """The parts that specs of alike pods share, but for their containers' resources."""
 
 _pods: Final = BoundedDict[tuple[_Common, tuple[bytes, ...]], Pod](_MOST_KEPT)
-"""Pods with nothing but a spec, by what others have in common with them, and their resources. Those are made from them.
+"""Pods with nothing but a spec, by what others have in common with them and by their resources, to make those others.
 """
 _specs: Final = BoundedDict[_Common, PodSpec](_MOST_KEPT)
 """Specs whose pods differ in their containers' resources alone, as in many a trace and workload."""

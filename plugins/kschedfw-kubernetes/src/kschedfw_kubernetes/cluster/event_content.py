@@ -1,7 +1,7 @@
 """The content of events.k8s.io/v1 events.
 
-It is made when an event is sent, together with others, and not on the thread that records it: then the code for one is
-still in the processor's cache for the next.
+The sender makes it for a batch of events, and not the thread that records them: then the code for one is still in the
+processor's cache for the next.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Happening:
 
     @property
     def key(self) -> Key:
-        """The same for events of one series: about one state of an object, whatever their notes (client-go).
+        """The key of its series: equal for events about one state of an object, whatever their notes (client-go).
 
         Raises:
             KeyError: the API server has no objects of this class.
