@@ -18,9 +18,6 @@ from kschedfw.framework.runtime.engine._pass import (
     most_allocated,
 )
 
-# Numba keeps compiled functions on disk by the time and the size of this file alone. When a function that is imported
-# here changes, this file has to change, too.
-
 Words = npt.NDArray[np.int64]
 """A generator's 624 words, and the position of the next one."""
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numba
@@ -28,6 +30,10 @@ PREFERS_KEPT: Final = False
 """A chunk of nodes is scored in a few microseconds."""
 _CHUNK: Final = 1024
 """The number of nodes that are scored at once. With sampling, at most this many more than wanted are scored."""
+_SOURCES: Final = sha256(
+    b"".join(Path(file).read_bytes() for file in (numpy_pass.__file__, __file__))
+).hexdigest()
+"""A digest of the files whose functions compiled functions call."""
 
 
 def compiled(function: FunctionT) -> FunctionT:
@@ -35,6 +41,9 @@ def compiled(function: FunctionT) -> FunctionT:
     # Python's error model would test each divisor for 0, and such a branch keeps a loop from working on four
     # nodes at a time. The loops touch no Python object, so other threads may run.
     compiling = partial(numba.njit, error_model="numpy", nogil=True)
+    # Numba knows what it keeps on disk by the function's name and by the file of this function alone. The functions
+    # that it calls can stand in other files, so the name has their digest, too.
+    function.__qualname__ += f"_{_SOURCES[:16]}"
     try:
         made = compiling(cache=True)(function)
     except RuntimeError:  # there is no place that can be written to
@@ -42,8 +51,7 @@ def compiled(function: FunctionT) -> FunctionT:
     return cast("FunctionT", made)
 
 
-# Compiled from the same lines that NumPy's form calls for a single node. What is kept on disk is known by the time and
-# the size of this file alone, so this file has to change whenever these functions do.
+# Compiled from the same lines that NumPy's form calls for a single node.
 least_allocated = compiled(numpy_pass.least_allocated)
 most_allocated = compiled(numpy_pass.most_allocated)
 balanced_allocation = compiled(numpy_pass.balanced_allocation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -215,3 +216,25 @@ def test_search_among_known_totals_ends_before_the_surplus_node(
             found += 1
         looked_at += 1
     assert searched(np.array(totals), start, most) == (found, looked_at)
+
+
+def test_code_on_disk_is_another_one_when_a_file_changes_that_functions_of_it_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numba = pytest.importorskip("numba", reason="needs the extra fast")
+    from kschedfw.framework.runtime.engine import _pass
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def kept_after_a_call() -> set[str]:
+        def double(number: int) -> int:
+            return 2 * number
+
+        assert _pass.compiled(double)(4) == 8
+        return {file.name for file in tmp_path.rglob("*.nbi")}
+
+    first = kept_after_a_call()
+    assert len(first) == 1
+    assert kept_after_a_call() == first
+    monkeypatch.setattr(_pass, "_SOURCES", "of a later release")
+    assert len(kept_after_a_call()) == 2
