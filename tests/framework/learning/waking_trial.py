@@ -16,7 +16,7 @@ from tests.scheduler.waking.gaps import gaps_of
 from tests.scheduler.waking.scenes import of_nodes, of_room, profile, random_scene
 
 _ALONE: Final = Profile(["PrioritySort", "SchedulingGates", "NodePorts", "DefaultBinder"])
-"""Without other filters nearly every refusal is the drawn plugin's, and a new scheduler is made in a sixth of the time.
+"""Without other filters most refusals are the drawn plugin's, and a new scheduler is made in a quarter of the time.
 NodePorts stays, since a node on which two pods have one port counts otherwise after one of them has gone.
 """
 _SCENES: Final = 5

@@ -59,13 +59,15 @@ class Picky(Plugin):
 GAP = Gap("Picky", EventResource.NODE, ActionType.UPDATE_NODE_LABEL, "it looks at new nodes alone")
 
 
-def trial_of(*gaps: Gap) -> Trial:
+def trial_of(*gaps: Gap, lasts: bool = False) -> Trial:
     registry = Registry()
     registry.register(Picky)
     node = make_node("n").capacity(cpu=4, pods=9)
     states = [make_node("n").capacity(cpu=4, pods=9).labels(good="yes").build(), node.build()]
     profile = Profile(["PrioritySort", "Picky", "DefaultBinder"])
-    return Trial(Scene([states], [make_pod().build()]), Random(0), profile, registry, gaps)
+    things, lasting = ([], [states]) if lasts else ([states], [])
+    scene = Scene(things, [make_pod().build()], lasting=lasting)
+    return Trial(scene, Random(0), profile, registry, gaps)
 
 
 def test_a_hint_that_passes_over_a_helpful_event_is_found() -> None:
@@ -80,6 +82,13 @@ def test_a_known_gap_is_counted_and_not_reported() -> None:
     tally = trial_of(GAP).run(30)
     assert 0 < tally.in_gaps < tally.placeable
     assert "by events that known gaps pass over" in str(tally)
+    # Other pods fitted after the only node had come, which no plugin had refused.
+    assert 0 < tally.by_plugin["Picky"] < tally.placeable
+
+
+def test_a_lasting_node_changes_and_never_goes_so_that_the_filter_gives_every_refusal() -> None:
+    tally = trial_of(GAP, lasts=True).run(8)
+    assert 0 < tally.placeable == tally.by_plugin["Picky"]
 
 
 def test_the_same_random_gives_the_same_trial() -> None:
