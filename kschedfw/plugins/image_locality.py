@@ -128,7 +128,9 @@ _NOWHERE: Mapping[ImageStateSummary, Set[int]] = MappingProxyType({})
 class ImageIndex:
     """The rows of the nodes with each image, by image name and the state that the nodes report.
 
-    Sizes and counts are mostly the same on all nodes, so the rows of an image are in few sets.
+    Sizes and counts are mostly the same on all nodes, so the rows of an image are in few sets. With a score for each
+    distinct set of a node's images in its place, a pod took 1.7 ms and not 0.4 on 1,000 nodes with 30 of 300 images
+    each. As a pure hook the score would read more than 64 places, one for each image.
     """
 
     def __init__(self, table: NodeTable) -> None:

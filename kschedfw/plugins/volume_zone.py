@@ -140,7 +140,8 @@ class VolumeZone(StoragePlugin[None, Topologies]):
         ]
 
     def _prepared(self, state: CycleState, pod: Pod) -> Topologies | Status:
-        # None where this plugin isn't enabled at pre_filter.
+        # None where this plugin isn't enabled at pre_filter. Then it looks the volumes up here, as kube-scheduler's
+        # does, and so the filter isn't pure.
         topologies = state.find(_TOPOLOGIES)
         return self.find(pod) if topologies is None else topologies
 
