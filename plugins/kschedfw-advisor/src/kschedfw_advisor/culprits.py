@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from kschedfw import Node, Pod
@@ -19,8 +19,16 @@ _MOST_NAMED: Final = 3
 _ANTI_AFFINITY: Final = frozenset(("pod-anti-affinity", "pod-anti-affinity-of-others"))
 
 
-def culprits(explanation: Explanation, causes: Iterable[Cause], cluster: Cluster) -> Iterator[Finding]:
-    """Yield who or what is behind the decisive causes for which a pod has no place."""
+def culprits(
+    explanation: Explanation,
+    causes: Iterable[Cause],
+    cluster: Cluster,
+    pods_on: Callable[[str], Sequence[Pod]],
+) -> Iterator[Finding]:
+    """Yield who or what is behind the decisive causes for which a pod has no place.
+
+    `pods_on` returns the pods on the node of a name.
+    """
     decisive = [cause for cause in causes if cause.decisive]
     codes = {cause.code for cause in decisive}
     rows = list(explanation.rows()) if codes & _WITH_CULPRITS else []
@@ -31,7 +39,7 @@ def culprits(explanation: Explanation, causes: Iterable[Cause], cluster: Cluster
     if "topology-spread" in codes:
         yield from _emptiest_domains(rows, cluster)
     if "insufficient-resource" in codes:
-        yield from _holders(decisive, cluster)
+        yield from _holders(decisive, pods_on)
 
 
 _WITH_CULPRITS: Final = _ANTI_AFFINITY | {"host-port", "topology-spread"}
@@ -132,7 +140,7 @@ def _why_not(rows: Iterable[NodeExplanation]) -> tuple[str, ...]:
     return tuple(found)[:_MOST_NAMED]
 
 
-def _holders(causes: Iterable[Cause], cluster: Cluster) -> Iterator[Finding]:
+def _holders(causes: Iterable[Cause], pods_on: Callable[[str], Sequence[Pod]]) -> Iterator[Finding]:
     """Yield who takes what the pod lacks on the closest nodes, where deleting a single pod may be no remedy.
 
     That is the pod with the largest share of an overcommitted node, first one that no scheduler put there, and the
@@ -142,7 +150,7 @@ def _holders(causes: Iterable[Cause], cluster: Cluster) -> Iterator[Finding]:
         free, short, resource = (cause.evidence.values.get(name) for name in ("free", "short", "resource"))
         if not (isinstance(free, int) and isinstance(short, int) and isinstance(resource, str)):
             continue
-        there = [pod for pod in cluster.list(Pod) if pod.node_name == cause.node and not pod.is_terminal]
+        there = [pod for pod in pods_on(cause.node) if not pod.is_terminal]
         static = [pod for pod in there if _is_static(pod) and pod.requests.amounts.get(resource)]
         taken = sum(pod.requests.amounts.get(resource) for pod in static)
         if free < 0:

@@ -355,10 +355,11 @@ def _with_remedies(
         first = () if change is None else (change,)
         found = find_remedies(what_if, kind.pods, additions, siblings, first)
         causes = causes_of(found.explanation)
-        behind = (
-            *culprits(found.explanation, causes, what_if.cluster),
-            *too_large_for_allowed(kind.pods[0], what_if.cluster.list(Node)),
-        )
+        with what_if.transaction() as trial:
+            behind = (
+                *culprits(found.explanation, causes, what_if.cluster, trial.pods_on),
+                *too_large_for_allowed(kind.pods[0], what_if.cluster.list(Node)),
+            )
         opened = next((node for remedy in found.remedies[:1] for node in remedy.nodes), "")
         kind = attrs.evolve(
             kind,
