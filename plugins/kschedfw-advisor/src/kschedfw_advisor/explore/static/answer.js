@@ -222,7 +222,7 @@ export class Answer {
   _more({ pods, group, remedies, message, recorded }) {
     const [first, ...others] = remedies ?? [];
     return [
-      first ? h("p", { class: "soft" }, sentence(`The pods would go ${onNodes(first)}`)) : null,
+      first ? h("p", { class: "soft" }, sentence(`The pods would run ${onNodes(first)}`)) : null,
       others.length ? h("h4", {}, "What else helps") : null,
       ...others.map((each) => this._remedy(each, false)),
       ...(group || pods.length > 1 ? [h("h4", {}, "Pods"), this._podList(pods)] : []),
