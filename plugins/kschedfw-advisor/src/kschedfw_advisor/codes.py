@@ -34,7 +34,7 @@ _FINDINGS: Final = {
     "volume-keeps-off": ReasonCode("a volume of the pod keeps it off nodes", ("volume", "nodes", "ofNodes")),
     "request-too-large": ReasonCode(
         "no node has as much of a resource as the pod requests, even when empty",
-        ("resource", "requested", "largest", "node"),
+        ("resource", "requested", "largest", "node", "largestUsable", "usable"),
     ),
     "request-too-large-for-allowed": ReasonCode(
         "no node that the pod's rules allow has as much of a resource as it requests, and others have",

@@ -68,16 +68,21 @@ def has_labels_for(pod: Pod, node: Node) -> bool:
 
 
 def too_large_for_all(pod: Pod, nodes: Sequence[Node]) -> Iterator[Finding]:
-    """Yield a finding for each resource of which the pod requests more than any node has, even when empty."""
+    """Yield a finding for each resource of which the pod requests more than any node has, even when empty.
+
+    It names the largest node, and the largest that the pod may use if that one is smaller.
+    """
     for name, amount in _too_large(pod, nodes):
         most = largest(nodes, name)
+        usable = largest(allowed_nodes(pod, nodes), name)
         # Programs get integers in the resource's unit, and people plain amounts.
         what = plain_text(name, amount)
         if most is None:
             text = f"no node offers {{resource}}, of which the pod requests {what}"
             yield Finding.of("resource-not-offered", text, resource=name, requested=amount)
         else:
-            yield _largest_finding("request-too-large", name, amount, most, "")
+            smaller = usable if usable is not None and usable.amount < most.amount else None
+            yield _largest_finding("request-too-large", name, amount, most, usable=smaller)
 
 
 def too_large_for_allowed(pod: Pod, nodes: Sequence[Node]) -> Iterator[Finding]:
@@ -95,8 +100,9 @@ def too_large_for_allowed(pod: Pod, nodes: Sequence[Node]) -> Iterator[Finding]:
             continue
         most = largest(allowed_nodes(pod, nodes), name)
         if most is not None and any(offered(node, name) >= amount for node in nodes):
-            which = " that the pod may use"
-            yield _largest_finding("request-too-large-for-allowed", name, amount, most, which)
+            yield _largest_finding(
+                "request-too-large-for-allowed", name, amount, most, of=" that the pod may use"
+            )
 
 
 def _too_large(pod: Pod, nodes: Sequence[Node]) -> Iterator[tuple[str, int]]:
@@ -106,12 +112,20 @@ def _too_large(pod: Pod, nodes: Sequence[Node]) -> Iterator[tuple[str, int]]:
             yield name, amount
 
 
-def _largest_finding(code: str, resource: str, amount: int, most: Largest, which: str) -> Finding:
+def _largest_finding(
+    code: str, resource: str, amount: int, most: Largest, *, of: str = "", usable: Largest | None = None
+) -> Finding:
     text = (
-        f"no node{which} has {plain_text(resource, amount)} of {{resource}} even when empty; "
+        f"no node{of} has {plain_text(resource, amount)} of {{resource}} even when empty; "
         f"the largest has {plain_text(resource, most.amount)} ({{node}})"
     )
-    return Finding.of(code, text, resource=resource, requested=amount, largest=most.amount, node=most.node)
+    more: dict[str, int | str] = {}
+    if usable is not None:
+        text += f", and of those that the pod may use {plain_text(resource, usable.amount)} ({{usable}})"
+        more = {"largestUsable": usable.amount, "usable": usable.node}
+    return Finding.of(
+        code, text, resource=resource, requested=amount, largest=most.amount, node=most.node, **more
+    )
 
 
 def serving_all(explanation: Explanation, resource: str, pods: int, targets: Collection[str]) -> int:
