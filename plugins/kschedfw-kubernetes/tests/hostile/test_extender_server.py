@@ -362,6 +362,17 @@ def ended(started: ForkedProcess) -> tuple[int, str]:
     return started.wait(), said
 
 
+def wait_for_the_plugin(started: ForkedProcess) -> None:
+    assert started.stdout is not None
+    assert started.stdout.readline() == "at work\n"
+
+
+def listens(address: tuple[str, int]) -> bool:
+    with suppress(ConnectionRefusedError), socket.create_connection(address):
+        return True
+    return False
+
+
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("certificates")
@@ -435,7 +446,7 @@ class TestEnd:
     STUCK = (
         "import time; from kschedfw.plugins.node_name import NodeName;"
         "from kschedfw.framework.plugin import hookimpl;"
-        "NodeName.pre_filter = hookimpl(lambda self, pod: time.sleep(600));"
+        "NodeName.pre_filter = hookimpl(lambda self, pod: print('at work', flush=True) or time.sleep(600));"
     )
 
     def test_in_spite_of_a_plugin_that_does_not(self) -> None:
@@ -444,7 +455,7 @@ class TestEnd:
             socket.create_connection(address) as connection,
         ):
             connection.sendall(HEAD % len(WHOLE) + WHOLE)
-            time.sleep(0.3)
+            wait_for_the_plugin(started)
             started.terminate()
             said = "kschedfw: a plugin is still at work; ended all the same\n"
             assert ended(started) == (0, said)
@@ -455,9 +466,9 @@ class TestEnd:
             socket.create_connection(address) as connection,
         ):
             connection.sendall(HEAD % len(WHOLE) + WHOLE)
-            time.sleep(0.2)
+            wait_for_the_plugin(started)
             started.terminate()
-            time.sleep(0.2)
+            eventually(lambda: not listens(address))
             started.send_signal(signal.SIGINT)
             assert ended(started) == (130, "")
 
