@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 from hypothesis import strategies as st
@@ -15,10 +15,35 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.status import Status
 
-ReadFunction: TypeAlias = Callable[[Pod, NodeInfo, CycleState], object]
+Noted: TypeAlias = StateKey[tuple[object, ...]]
 
-NOTED: Final = StateKey[tuple[object, ...]]("Drawn.noted")
-"""The key under which the pre_filter of a drawn plugin writes what it read."""
+NOTED: Final = Noted("Drawn.noted")
+"""The key by which readings ask for what the pre_filter of their plugin wrote."""
+
+
+class ReadState(Protocol):
+    """The part of a `CycleState` that readings ask."""
+
+    def find(self, key: Noted, /) -> tuple[object, ...] | None: ...
+
+    def __contains__(self, key: Noted, /) -> bool: ...
+
+
+@attrs.frozen
+class _OwnEntry:
+    """A state in which `NOTED` stands for the key of one plugin: the entries of others aren't read by pure hooks."""
+
+    state: CycleState
+    key: Noted
+
+    def find(self, _noted: Noted, /) -> tuple[object, ...] | None:
+        return self.state.find(self.key)
+
+    def __contains__(self, _noted: Noted, /) -> bool:
+        return self.key in self.state
+
+
+ReadFunction: TypeAlias = Callable[[Pod, NodeInfo, ReadState], object]
 
 POD_LABELS: Final = ("app", "own", "tier", "disk")
 NODE_LABELS: Final = ("disk", "size", "topology.kubernetes.io/zone", "rack")
@@ -31,7 +56,7 @@ class Reading:
     text: str
     read: ReadFunction = attrs.field(eq=False, repr=False)
 
-    def of(self, pod: Pod, info: NodeInfo, state: CycleState) -> int:
+    def of(self, pod: Pod, info: NodeInfo, state: ReadState) -> int:
         """Return a number that depends on what is read alone."""
         return zlib.crc32(repr(self.read(pod, info, state)).encode())
 
@@ -150,7 +175,7 @@ class DrawnCondition:
     modulus: int
     negated: bool
 
-    def holds(self, pod: Pod, info: NodeInfo, state: CycleState) -> bool:
+    def holds(self, pod: Pod, info: NodeInfo, state: ReadState) -> bool:
         found = any(each.of(pod, info, state) % self.modulus == 0 for each in self.readings)
         return found is not self.negated
 
@@ -180,12 +205,12 @@ class DrawnRule:
     """The reading that goes into the text of a reason."""
     points: int
 
-    def applies(self, pod: Pod, info: NodeInfo, state: CycleState) -> bool:
+    def applies(self, pod: Pod, info: NodeInfo, state: ReadState) -> bool:
         return self.outer.holds(pod, info, state) and (
             self.inner is None or self.inner.holds(pod, info, state)
         )
 
-    def verdict(self, pod: Pod, info: NodeInfo, state: CycleState) -> Status | None:
+    def verdict(self, pod: Pod, info: NodeInfo, state: ReadState) -> Status | None:
         text = f"node(s) had rule {self.points}"
         if self.said is not None:
             text = f"{text} {self.said.of(pod, info, state) % 3}"
@@ -204,7 +229,7 @@ class DrawnRule:
                 raise ValueError(text)
         return Status.from_error(text)
 
-    def score(self, pod: Pod, info: NodeInfo, state: CycleState) -> int:
+    def score(self, pod: Pod, info: NodeInfo, state: ReadState) -> int:
         if self.end == "raise":
             raise ValueError(f"no points {self.points}")
         return (self.points + (0 if self.said is None else self.said.of(pod, info, state))) % 101
@@ -233,26 +258,28 @@ class PureHooks:
 
     def plugin(self, name: str, *, pure: bool) -> type[Plugin[Any]]:
         """Return a plugin with these hooks, which says that it is pure or doesn't."""
-        drawn = self
+        drawn, key = self, Noted(f"{name}.noted")
 
         @hookimpl
         def pre_filter(self: object, state: CycleState, pod: Pod) -> Status | None:  # noqa: ARG001  # a method
-            drawn.note(pod, state)
-            return drawn.skip(pod, state)
+            own = _OwnEntry(state, key)
+            state.write(key, drawn.notes(pod, own))
+            return drawn.skip(pod, own)
 
         @hookimpl
         def pre_score(self: object, state: CycleState, pod: Pod) -> Status | None:  # noqa: ARG001
-            return drawn.skip(pod, state)
+            return drawn.skip(pod, _OwnEntry(state, key))
 
         @hookimpl
         def filter(self: object, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:  # noqa: ARG001
-            return drawn.verdict(pod, node_info, state)
+            return drawn.verdict(pod, node_info, _OwnEntry(state, key))
 
         @hookimpl
         def score(self: object, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG001
+            own = _OwnEntry(state, key)
             for rule in drawn.score_rules:
-                if rule.applies(pod, node_info, state):
-                    return rule.score(pod, node_info, state)
+                if rule.applies(pod, node_info, own):
+                    return rule.score(pod, node_info, own)
             return 50
 
         members: dict[str, object] = {"name": name, "pure": pure}
@@ -266,16 +293,16 @@ class PureHooks:
                 members["pre_score"] = pre_score
         return type(name, (Plugin,), members)
 
-    def note(self, pod: Pod, state: CycleState) -> None:
-        """Write to the state what pre_filter writes."""
-        state.write(NOTED, tuple(each.of(pod, NodeInfo.of(Node()), state) for each in self.noted))
+    def notes(self, pod: Pod, state: ReadState) -> tuple[object, ...]:
+        """Return what pre_filter writes to the state."""
+        return tuple(each.of(pod, NodeInfo.of(Node()), state) for each in self.noted)
 
-    def verdict(self, pod: Pod, info: NodeInfo, state: CycleState) -> Status | None:
+    def verdict(self, pod: Pod, info: NodeInfo, state: ReadState) -> Status | None:
         """Return the filter's answer. Raises what its rules raise."""
         rule = next((rule for rule in self.filter_rules if rule.applies(pod, info, state)), None)
         return None if rule is None else rule.verdict(pod, info, state)
 
-    def skip(self, pod: Pod, state: CycleState) -> Status | None:
+    def skip(self, pod: Pod, state: ReadState) -> Status | None:
         if self.skipping is None:
             return None
         return None if self.skipping.of(pod, NodeInfo.of(Node()), state) % 3 else Status.skip()

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from kschedfw import CycleState, EnabledPlugin, Node, NodeInfo, Pod, Profile, Registry
-from kschedfw.testing.strategies.hooks import PureHooks
+from kschedfw.testing.strategies.hooks import NOTED, PureHooks
 from kschedfw.testing.waking import Scene, Tally, Thing, Trial
 from tests.scheduler.waking.gaps import gaps_of
 from tests.scheduler.waking.scenes import of_nodes, of_room, profile, random_scene
@@ -84,7 +84,7 @@ def _passes(drawn: PureHooks, pod: Pod, scene: Scene) -> Iterator[bool]:
     states = [state for thing in scene.things for state in thing]
     others = [state for state in states if isinstance(state, Pod)]
     state = CycleState()
-    drawn.note(pod, state)
+    state.write(NOTED, drawn.notes(pod, state))
     for node in states:
         if isinstance(node, Node):
             for info in (NodeInfo.of(node), *(NodeInfo.of(node, [other]) for other in others)):
