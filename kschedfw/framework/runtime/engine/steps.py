@@ -117,8 +117,8 @@ class Step:
     _latest_of: Reads | None = attrs.field(default=None, init=False)
     _refuses_by_domain: bool = attrs.field(init=False)
     _scores_by_domain: bool = attrs.field(init=False)
-    _checked: Sequence[Status] = attrs.field(default=(), init=False)
-    """The statuses of the last verdicts, which were checked: each is a success or a refusal."""
+    _checked: Sequence[Status] | None = attrs.field(default=None, init=False)
+    """The statuses of the last verdicts, which were checked: each is a success or a refusal. None before the first."""
     _passing: npt.NDArray[np.bool_] | None = attrs.field(default=None, init=False)
     """A mask of the successes in `_checked`, if others than the first one are."""
 
@@ -237,7 +237,11 @@ class Step:
             # Identity: passing verdicts are made once for each number of rows, and need no check. Most plugins have the
             # same statuses every time, so that others are checked once.
             passes = answer is Verdicts.passing(len(rows))
-            is_known = passes or (type(answer) is Verdicts and are_same(answer.statuses, self._checked))
+            is_known = passes or (
+                type(answer) is Verdicts
+                and self._checked is not None
+                and are_same(answer.statuses, self._checked)
+            )
             if not is_known or answer.codes.shape != rows.shape:
                 as_verdicts("filter_batch", answer, len(rows))
         except HOOK_FAILURES as error:

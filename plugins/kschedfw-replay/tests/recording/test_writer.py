@@ -164,7 +164,7 @@ pod = lambda number: {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"
 writer = RecordingWriter(sys.argv[1], cluster="test", limits=SegmentLimits(bytes=3000))
 writer.write(State(0.0, ()))
 for number in range(10**9):
-    writer.write(Change(number, ChangeType.ADDED, pod(number)))
+    writer.write(RecordedChange(number, ChangeType.ADDED, pod(number)))
     if number % 7 == 0:
         writer.flush()
         print(number, flush=True)
