@@ -180,6 +180,35 @@ def test_the_count_of_a_series_is_told_when_it_has_ended_although_nothing_is_rec
     assert len(recorded(client)) == 2
 
 
+def test_the_count_of_a_series_that_ends_while_an_earlier_count_is_sent_is_told(
+    client: Client, connected: Callable[..., Client], pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, told, goes_on = FakeClock(), threading.Event(), threading.Event()
+    sender = connected()
+    write = sender.write
+
+    def slow(*arguments: Any, **options: Any) -> object:
+        answer = write(*arguments, **options)
+        told.set()
+        assert goes_on.wait(30)
+        return answer
+
+    recorder = EventRecorder(sender, clock)
+    recorder.start()
+    recorder.record(pod, "Warning", "FailedScheduling", "no")
+    clock.advance(1)
+    eventually(lambda: recorded(client))
+    monkeypatch.setattr(sender, "write", slow)
+    recorder.record(pod, "Warning", "FailedScheduling", "no")
+    assert told.wait(30)
+    recorder.record(pod, "Warning", "FailedScheduling", "no")
+    clock.advance(361)
+    eventually(lambda: not recorder._told)  # another sender has seen the end
+    goes_on.set()
+    eventually(lambda: any(event.get("series", {}).get("count") == 3 for event in recorded(client)))
+    recorder.close(10)
+
+
 def test_an_event_about_an_object_with_a_long_name_gets_a_name_of_its_own(
     client: Client, connected: Callable[..., Client], pod: Pod
 ) -> None:

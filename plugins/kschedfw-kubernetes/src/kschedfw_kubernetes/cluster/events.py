@@ -80,6 +80,8 @@ class _Told:
     """The number of failed attempts since the last successful one."""
     is_queued: bool = False
     """True if it is in the backlog, or is being sent."""
+    is_over: bool = False
+    """True if its series has ended: the whole count is told, also of occurrences while it was being sent."""
 
 
 class EventRecorder:
@@ -174,6 +176,7 @@ class EventRecorder:
         for position, (key, told) in enumerate(self._told.items()):
             is_over = position < surplus or now - told.last > _SERIES_ENDS
             if is_over:
+                told.is_over = True
                 ended.append(key)
             is_due = is_over or now - told.told_at > _SERIES_TOLD
             if is_due and told.told_count < told.count:
@@ -182,8 +185,8 @@ class EventRecorder:
             del self._told[key]
 
     def _is_due(self, told: _Told) -> bool:
-        """Return whether the event must be sent now: its first two occurrences, or any while the recorder closes."""
-        is_ending = self._deadline < math.inf
+        """Return whether the event must be sent now: its first two occurrences, or any when series or recorder end."""
+        is_ending = told.is_over or self._deadline < math.inf
         return told.told_count < (told.count if is_ending else min(told.count, 2))
 
     def _send_later(self, told: _Told) -> None:
