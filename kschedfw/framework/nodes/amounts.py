@@ -157,7 +157,7 @@ class NodeAmounts:
 
     def _note_size(self, column: int, amount: int) -> None:
         if amount < 0:
-            # It has wrapped around, and allows no exact arithmetic.
+            # A sum of requests has wrapped around an int64, so no exact arithmetic is possible with it.
             self._largest[column], self._has_wrapped = _MAX_INT64, True
         elif amount > self._largest[column]:
             self._largest[column] = amount

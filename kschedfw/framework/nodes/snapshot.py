@@ -218,7 +218,7 @@ class Snapshot:
         row = self._rows.get(node_name)
         return None if row is None else self.node_infos[row]
 
-    # These are read several times for each pod, so they are attributes once they are made. `_tear` drops them.
+    # Parts that are read several times for each pod are attributes once they are made. `_tear` drops them.
 
     @cached_property
     def table(self) -> NodeTable:

@@ -129,7 +129,7 @@ class SearchHooks:
         if plan.prepared_for is not self._snapshot.table.state_of_nodes:
             self._prepare(plan, pod)
         started = 0.0 if meter is None else meter.now()
-        # It is faster to ask about a few nodes one by one.
+        # A few nodes are faster asked about one by one: arrays cost more.
         is_few = nodes.start is None and len(nodes) <= _FEWEST_TOGETHER and len(nodes) < len(nodes.table)
         if self._is_planned and not is_few:
             try:
@@ -187,7 +187,7 @@ class SearchHooks:
             except HOOK_FAILURES as error:
                 failure = error
         if answer[0] is None:
-            # Where several plugins fail, the first of them in the order of the profile is named.
+            # Asking node by node names the first failing plugin in the order of the profile.
             answer = self._node_by_node.totals(state, pod, self._of_table(nodes))
             if answer[0] is not None and isinstance(failure, ScoreError):
                 answer = None, failure.status
@@ -323,7 +323,7 @@ class SearchHooks:
             self._meter.nodes_asked()
         return wanted_amounts(pod.requests) if decides else None
 
-    # What is kept
+    # Kept answers
 
     def kept_column(
         self, state: CycleState, pod: Pod, key: Hashable, make: Callable[[], KeptT]

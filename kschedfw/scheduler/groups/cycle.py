@@ -245,7 +245,7 @@ class GroupCycle:
                 return plans[-1].status
 
             status = framework.run_pod_group_post_filter_plugins(CycleState(), group, preempt)
-            # What is being evicted stays so, whatever a plugin made of it.
+            # Evictions that have begun aren't taken back, whatever status a plugin returns.
             started = next((each for each in plans if each.status.is_success), None)
             return started or attrs.evolve(plans[-1] if plans else GroupPreemption(status), status=status)
         if PLUGIN not in framework.plugins_at(ExtensionPoint.POST_FILTER):

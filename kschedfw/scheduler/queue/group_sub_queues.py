@@ -163,7 +163,7 @@ class GroupSubQueues(SubQueues):
             return False
         _Turn.of(fellow).give(info)
         match self.place(fellow.pod.uid):
-            # Those who are there have passed their gates, so only the new member's are asked.
+            # Members in this place have passed their gates, so only the new member's are asked.
             case Place.ACTIVE if not self._is_held_back(info):
                 self._push_active(info, event)
             case Place.BACKOFF if self._policy.is_backing_off(fellow, self._clock.now()) and not (

@@ -114,8 +114,8 @@ class TimedQueue(BlockingQueue):
                     # For those that are gated: asking their gates again is all that their flush does.
                     self._stillness.begin_attempt(info.pod.uid)
             self._move(flushed, Occurrence(UNSCHEDULABLE_TIMEOUT, None, None))
-            # As in kube-scheduler, where the flush is an event like others: pods in flight that are refused
-            # are tried again, too.
+            # A flush is an event like others, as in kube-scheduler: pods in flight that are refused are
+            # tried again, too.
             self._in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
             if self._stillness is not None:
                 for info in flushed:

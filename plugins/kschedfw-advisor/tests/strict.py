@@ -92,7 +92,7 @@ class Yardstick:
 
     @cached_property
     def told(self) -> Mapping[str, Any]:
-        """What `kschedfw pending --json` says of the export."""
+        """The answer of `kschedfw pending --json` for the export."""
         found = parse_manifests(as_list(self.export()))
         reports = Reports(found.admission.refused, found.without_pods, found.workloads, found.warning_events)
         return to_json(explain_pending(WhatIf(found), reports=reports), Background([]))

@@ -96,7 +96,7 @@ class TestEachSortOfChange:
             "request 2500m of cpu instead of 3",
             "500m more cpu on node n1",
             "1 more node like n1",
-            # That gains nothing: the deleted pod is as important, and finds no other place.
+            # Deleting a pod comes last, since it gains nothing: that pod is as important and finds no other place.
             "delete pod default/web-1 from node n1",
         ]
 
