@@ -21,7 +21,7 @@ from kschedfw.api import pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.testing.clock import FakeClock
 from kschedfw.testing.properties import examples
-from kschedfw.testing.waiting import eventually
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 
@@ -190,7 +190,7 @@ def test_the_count_of_a_series_that_ends_while_an_earlier_count_is_sent_is_told(
     def slow(*arguments: Any, **options: Any) -> object:
         answer = write(*arguments, **options)
         told.set()
-        assert goes_on.wait(30)
+        assert goes_on.wait(PATIENCE)
         return answer
 
     recorder = EventRecorder(sender, clock)
@@ -200,7 +200,7 @@ def test_the_count_of_a_series_that_ends_while_an_earlier_count_is_sent_is_told(
     eventually(lambda: recorded(client))
     monkeypatch.setattr(sender, "write", slow)
     recorder.record(pod, "Warning", "FailedScheduling", "no")
-    assert told.wait(30)
+    assert told.wait(PATIENCE)
     recorder.record(pod, "Warning", "FailedScheduling", "no")
     clock.advance(361)
     eventually(lambda: not recorder._told)  # another sender has seen the end
