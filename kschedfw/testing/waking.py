@@ -26,6 +26,7 @@ from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.event_handlers import events_between
 from kschedfw.scheduler.scheduler import Scheduler
+from kschedfw.scheduler.setup import objects_of
 
 _BACKOFF: Final = 20.0
 """Seconds after which no pod backs off any more; less than any timeout of permit that plugins use by default."""
@@ -219,7 +220,7 @@ class Trial:
         rejectors, attempts = self._refusal_of(pod)
         events = events_between(change.old, change.new)
         self._apply(change)
-        as_it_is = _objects_of(self._cluster)
+        as_it_is = objects_of(self._cluster)
         self._settle(self._scheduler)
         self.tally.cases += 1
         if self._is_placed(pod):
@@ -360,12 +361,6 @@ class Trial:
             self._clock.advance_to(self._clock.now() + wait)
             for scheduler in schedulers:
                 scheduler.run_until_idle()
-
-
-def _objects_of(cluster: InMemoryCluster) -> Sequence[Named]:
-    objects: list[Named] = []
-    cluster.watch(lambda event: objects.append(event.object))()
-    return objects
 
 
 def _updated(present: Named, new: Named) -> Named:

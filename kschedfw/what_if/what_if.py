@@ -16,7 +16,7 @@ from kschedfw.api.meta import Named
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.workloads import Namespace
-from kschedfw.cluster import Cluster, InMemoryCluster, RevertibleCluster, WatchEvent
+from kschedfw.cluster import Cluster, InMemoryCluster, RevertibleCluster
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explanation
 from kschedfw.framework.clock import Clock, VirtualClock
@@ -28,7 +28,7 @@ from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler.cache import CacheDump
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
-from kschedfw.scheduler.setup import scheduler_from_configuration
+from kschedfw.scheduler.setup import objects_of, scheduler_from_configuration
 from kschedfw.what_if.checks import WhatIfError, expect, expect_all, found_text
 from kschedfw.what_if.engine import Engine
 from kschedfw.what_if.transaction import Transaction
@@ -250,11 +250,11 @@ def _take_over(source: Source) -> RevertibleCluster:
         lock = source.cluster.lock if isinstance(source.cluster, InMemoryCluster) else nullcontext()
         with lock:
             # Under one lock, so that nothing is written between the two looks; other clusters offer none.
-            objects = _objects_of(source.cluster)
+            objects = objects_of(source.cluster)
             seen = source.cache.dump()
         return RevertibleCluster(_as_cached(objects, seen))
     if not isinstance(source, Iterable) and hasattr(source, "watch"):
-        return RevertibleCluster(_objects_of(source))
+        return RevertibleCluster(objects_of(source))
     # Callers may pass anything, whatever the types say.
     given: object = source
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
@@ -263,13 +263,6 @@ def _take_over(source: Source) -> RevertibleCluster:
     raise WhatIfError(
         f"source: expected manifests, objects, a cluster or a scheduler, found {found_text(given)}{hint}"
     )
-
-
-def _objects_of(cluster: Cluster) -> list[Named]:
-    events: list[WatchEvent] = []
-    # A watch delivers all existing objects before it returns.
-    cluster.watch(events.append)()
-    return [event.object for event in events]
 
 
 def _as_cached(objects: Iterable[Named], seen: CacheDump) -> list[Named]:

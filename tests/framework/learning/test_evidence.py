@@ -28,7 +28,7 @@ from kschedfw.api import NodeCondition
 from kschedfw.explain import Evidence, explain_pod
 from kschedfw.framework.learning.evidence import learned_evidence
 from kschedfw.testing.strategies import nodes, pods
-from kschedfw.testing.strategies.hooks import Reading, readings
+from tests.framework.learning.drawn_hooks import Reading, readings
 
 POD = make_pod("p").labels(racks="r1_r2").requests(cpu="2").build()
 NODE = make_node("n").capacity(cpu="4").labels(rack="r9").taint("spot", effect="NoSchedule").build()

@@ -26,7 +26,7 @@ from kschedfw.framework.errors import HookError
 from kschedfw.framework.learning.learned import LearnedFilter, LearnedHook, LearnedScore
 from kschedfw.framework.plugin import is_pure
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies.hooks import PureHooks, pure_hooks
+from tests.framework.learning.drawn_hooks import PureHooks, pure_hooks
 from tests.framework.learning.twins import Twins
 from tests.framework.support import make_framework, plugin
 

@@ -17,7 +17,7 @@ from kschedfw.framework.learning.places import ABSENT, Place, reader, told_apart
 from kschedfw.framework.learning.state_view import StateView
 from kschedfw.framework.learning.views import Notes, object_view
 from kschedfw.testing.strategies import nodes, pods
-from kschedfw.testing.strategies.hooks import Reading, readings
+from tests.framework.learning.drawn_hooks import Reading, readings
 
 POD = make_pod("p").labels(app="web").requests(cpu="1").toleration("a", operator="Exists").build()
 NODE = make_node("n").capacity(cpu="8").labels(rack="r1").taint("a", effect="NoSchedule").build()

@@ -29,7 +29,7 @@ from kschedfw import (
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.testing import FakeClock
 from kschedfw.testing.properties import examples
-from kschedfw.testing.strategies.hooks import PureHooks, refusing_hooks
+from tests.framework.learning.drawn_hooks import PureHooks, refusing_hooks
 from tests.framework.learning.waking_trial import run_trial
 from tests.framework.support import answering, make_framework, plugin
 

@@ -27,7 +27,7 @@ from hypothesis import seed as drawn_from
 from hypothesis import strategies as st
 
 from kschedfw.testing.properties import register_profiles
-from kschedfw.testing.strategies.hooks import PureHooks, pure_hooks, refusing_hooks
+from tests.framework.learning.drawn_hooks import PureHooks, pure_hooks, refusing_hooks
 from tests.framework.learning.twins import Twins
 from tests.framework.learning.waking_trial import run_trial
 

@@ -26,7 +26,7 @@ from kschedfw import (
 )
 from kschedfw.framework.learning.learned import LearnedHook
 from kschedfw.testing import FakeClock
-from kschedfw.testing.strategies.hooks import PureHooks
+from tests.framework.learning.drawn_hooks import PureHooks
 from tests.scheduler.churn.objects import Terrain, changed_node, random_kinds, random_node
 from tests.scheduler.invariants.objects import APPS
 

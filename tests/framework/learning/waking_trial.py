@@ -10,8 +10,8 @@ from typing import Final
 import attrs
 
 from kschedfw import CycleState, EnabledPlugin, Node, NodeInfo, Pod, Profile, Registry
-from kschedfw.testing.strategies.hooks import NOTED, PureHooks
 from kschedfw.testing.waking import Scene, Tally, Thing, Trial
+from tests.framework.learning.drawn_hooks import NOTED, PureHooks
 from tests.scheduler.waking.gaps import gaps_of
 from tests.scheduler.waking.scenes import of_nodes, of_room, profile, random_scene
 

@@ -261,21 +261,21 @@ class PureHooks:
         drawn, key = self, Noted(f"{name}.noted")
 
         @hookimpl
-        def pre_filter(self: object, state: CycleState, pod: Pod) -> Status | None:  # noqa: ARG001  # a method
+        def pre_filter(self: object, state: CycleState, pod: Pod) -> Status | None:  # a method
             own = _OwnEntry(state, key)
             state.write(key, drawn.notes(pod, own))
             return drawn.skip(pod, own)
 
         @hookimpl
-        def pre_score(self: object, state: CycleState, pod: Pod) -> Status | None:  # noqa: ARG001
+        def pre_score(self: object, state: CycleState, pod: Pod) -> Status | None:
             return drawn.skip(pod, _OwnEntry(state, key))
 
         @hookimpl
-        def filter(self: object, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:  # noqa: ARG001
+        def filter(self: object, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
             return drawn.verdict(pod, node_info, _OwnEntry(state, key))
 
         @hookimpl
-        def score(self: object, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:  # noqa: ARG001
+        def score(self: object, state: CycleState, pod: Pod, node_info: NodeInfo) -> int:
             own = _OwnEntry(state, key)
             for rule in drawn.score_rules:
                 if rule.applies(pod, node_info, own):
