@@ -72,7 +72,7 @@ Of v1.37 these aren't here:
 | queue | members without a PodGroup, and those that come during its cycle, have names of their own in metrics |
 | preemption | nodes' `podPreemptionPolicy`, for pods that are resized (InPlacePodVerticalScalingSchedulerPreemption) |
 | placements | groups of groups |
-| devices | DeviceTaintRules; the names of requests that a configuration concerns, where it concerns all |
+| devices | the names of requests that a configuration concerns, where it concerns all |
 | metrics | events of pods have v1.36's names: `UnschedulablePodAdd`, not `UnscheduledPodAdd` |
 | metrics | those of preemption by groups (`scheduler_workload_preemption_attempts_total` and five more) |
 """

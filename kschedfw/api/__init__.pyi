@@ -56,11 +56,15 @@ from .devices import DeviceCounterConsumption as DeviceCounterConsumption
 from .devices import DeviceSelector as DeviceSelector
 from .devices import DeviceTaint as DeviceTaint
 from .devices import DeviceTaintEffect as DeviceTaintEffect
+from .devices import DeviceTaintRule as DeviceTaintRule
+from .devices import DeviceTaintRuleSpec as DeviceTaintRuleSpec
+from .devices import DeviceTaintSelector as DeviceTaintSelector
 from .devices import DeviceToleration as DeviceToleration
 from .devices import OpaqueConfiguration as OpaqueConfiguration
 from .devices import ResourcePool as ResourcePool
 from .devices import ResourceSlice as ResourceSlice
 from .devices import ResourceSliceSpec as ResourceSliceSpec
+from .devices import with_taint_rules as with_taint_rules
 from .errors import InvalidObjectError as InvalidObjectError
 from .errors import KschedfwError as KschedfwError
 from .extensions import ExtensionError as ExtensionError

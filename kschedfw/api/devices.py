@@ -6,7 +6,7 @@ capacity), KEP-5007 (binding conditions), KEP-5004 (extended resources).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -168,6 +168,42 @@ class DeviceTaint:
 
 
 @frozen
+class DeviceTaintSelector:
+    """The devices that a DeviceTaintRule taints; a part that is None matches all (resource.k8s.io/v1)."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+@frozen
+class DeviceTaintRuleSpec:
+    """A taint and the devices that get it (resource.k8s.io/v1 DeviceTaintRuleSpec)."""
+
+    taint: DeviceTaint = attrs.field(factory=DeviceTaint)
+    device_selector: DeviceTaintSelector | None = None
+
+
+@frozen
+class DeviceTaintRule(Named):
+    """Taints all devices that it selects, as if their driver had (resource.k8s.io/v1 DeviceTaintRule).
+
+    Without a selector it taints every device, as in the scheduler's code, though the API's documentation says none.
+    """
+
+    spec: DeviceTaintRuleSpec = attrs.field(factory=DeviceTaintRuleSpec)
+
+    def selects(self, driver: str, pool: str, device: str) -> bool:
+        """Return whether the device of this driver, pool and name gets the taint."""
+        selector = self.spec.device_selector
+        return selector is None or (
+            selector.driver in (None, driver)
+            and selector.pool in (None, pool)
+            and selector.device in (None, device)
+        )
+
+
+@frozen
 class DeviceToleration:
     """Allows tainted devices for a request (resource.k8s.io/v1 DeviceToleration).
 
@@ -237,3 +273,19 @@ class ResourceSlice(Named):
     """Devices that a driver publishes (resource.k8s.io/v1 ResourceSlice)."""
 
     spec: ResourceSliceSpec = attrs.field(factory=ResourceSliceSpec)
+
+
+def with_taint_rules(published: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> ResourceSlice:
+    """Return the slice with the rules' taints on its devices; the same object if they select none of them.
+
+    Semantics: kube-scheduler v1.37 `resourceslice/tracker`.
+    """
+    spec, changed = published.spec, False
+    devices = []
+    for device in spec.devices:
+        taints = tuple(
+            rule.spec.taint for rule in rules if rule.selects(spec.driver, spec.pool.name, device.name)
+        )
+        changed |= bool(taints)
+        devices.append(attrs.evolve(device, taints=(*device.taints, *taints)) if taints else device)
+    return attrs.evolve(published, spec=attrs.evolve(spec, devices=tuple(devices))) if changed else published

@@ -22,7 +22,7 @@ from kschedfw.api.defaults import (
     default_selector,
 )
 from kschedfw.api.device_versions import claim_as_v1, claim_template_as_v1, class_as_v1, slice_as_v1
-from kschedfw.api.devices import DeviceClass, ResourceSlice
+from kschedfw.api.devices import DeviceClass, DeviceTaintRule, ResourceSlice
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.limit_ranges import default_limit_range
@@ -45,6 +45,7 @@ from kschedfw.api.storage import (
 )
 from kschedfw.api.validate_devices import (
     device_class_errors,
+    device_taint_rule_errors,
     resource_claim_errors,
     resource_claim_template_errors,
     resource_slice_errors,
@@ -219,6 +220,15 @@ _KINDS: Final = (
         converted={_OLD_DEVICES: slice_as_v1},
         differences="write it so, with what is under basic of each of spec.devices beside its name",
         errors=resource_slice_errors,
+    ),
+    Kind(
+        "DeviceTaintRule",
+        _DEVICES,
+        DeviceTaintRule,
+        namespaced=False,
+        # v1alpha3 is the only version that v1.35 has. Its selectors by class and by CEL, of v1.34, are no more.
+        versions=(*_DEVICE_VERSIONS, "resource.k8s.io/v1alpha3"),
+        errors=device_taint_rule_errors,
     ),
     Kind(
         "ResourceClaimTemplate",

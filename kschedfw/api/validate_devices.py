@@ -12,6 +12,8 @@ from kschedfw.api.devices import (
     DeviceAttribute,
     DeviceClass,
     DeviceSelector,
+    DeviceTaint,
+    DeviceTaintRule,
     DeviceToleration,
     ResourceSlice,
 )
@@ -116,11 +118,26 @@ def _device(device: Device, path: str, *, by_itself: bool) -> Errors:
         yield from _one_of(alternatives, path)
         yield from _one_term(device.node_selector, f"{path}.nodeSelector")
     for index, taint in enumerate(device.taints):
-        where = f"{path}.taints[{index}]"
-        if not taint.key:
-            yield FieldError.required(f"{where}.key")
-        if taint.effect is None:
-            yield FieldError.required(f"{where}.effect")
+        yield from _taint(taint, f"{path}.taints[{index}]")
+
+
+def _taint(taint: DeviceTaint, path: str) -> Errors:
+    if not taint.key:
+        yield FieldError.required(f"{path}.key")
+    if taint.effect is None:
+        yield FieldError.required(f"{path}.effect")
+
+
+def device_taint_rule_errors(rule: DeviceTaintRule) -> Errors:
+    selector = rule.spec.device_selector
+    if selector is not None:
+        if selector.driver is not None:
+            yield from _name(selector.driver, "spec.deviceSelector.driver", subdomain_problems)
+        for part in (selector.pool or "").split("/") if selector.pool is not None else ():
+            yield from _name(part, "spec.deviceSelector.pool", subdomain_problems)
+        if selector.device is not None:
+            yield from _name(selector.device, "spec.deviceSelector.device")
+    yield from _taint(rule.spec.taint, "spec.taint")
 
 
 def _attribute(attribute: DeviceAttribute, path: str) -> Errors:

@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from kschedfw.api.admission import TOLERATED_BY_DEFAULT, RefusedPod
+from kschedfw.api.devices import DeviceTaintRule
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import UnknownField, printable
 from kschedfw.api.frozendict import EMPTY
@@ -30,6 +31,7 @@ from kschedfw.cli.formats import FORMATS, MANIFESTS
 from kschedfw.cli.live import NO_LIVE_CLUSTER, Live, SourceCluster
 from kschedfw.cluster import Cluster, InMemoryCluster
 from kschedfw.framework.gate_table import (
+    DEVICE_TAINT_RULES,
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
@@ -47,7 +49,6 @@ _NAMED: Final = 5
 """The most workloads without pods that are named for each reason."""
 
 _NOT_MODELLED: Final = {
-    "DeviceTaintRule": "DRADeviceTaintRules, which is off by default in v1.36, and on in v1.37",
     "CompositePodGroup": "CompositePodGroup, which is off by default in v1.37",
 }
 """Kinds that scheduling depends on with a gate that isn't here."""
@@ -309,7 +310,12 @@ def version_notes(loaded: Input, gates: FeatureGates) -> Iterator[str]:
 
 
 def _gate_notes(cluster: Cluster, gates: FeatureGates) -> Iterator[str]:
-    """Yield notes on groups of pods, or parts of their specs, that are without effect since a feature gate is off."""
+    """Yield notes on objects, or parts of their specs, that are without effect since a feature gate is off."""
+    if not gates.enabled(DEVICE_TAINT_RULES) and (number := len(cluster.list(DeviceTaintRule))):
+        yield (
+            f"without effect, since the feature gate {DEVICE_TAINT_RULES} is off:"
+            f" {counted(number, 'DeviceTaintRule')}"
+        )
     groups = cluster.list(PodGroup)
     keys = {group.key for group in groups} | {group_key(pod) for pod in cluster.list(Pod)} - {""}
     if keys and not gates.enabled(GENERIC_WORKLOAD):

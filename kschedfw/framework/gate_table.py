@@ -27,6 +27,7 @@ TAINT_TOLERATION_COMPARISON_OPERATORS: Final = "TaintTolerationComparisonOperato
 STORAGE_CAPACITY_SCORING: Final = "StorageCapacityScoring"
 POD_GROUP_PREEMPTION_POLICY: Final = "PodGroupPreemptionPolicy"
 VOLUME_LIMIT_SCALING: Final = "VolumeLimitScaling"
+DEVICE_TAINT_RULES: Final = "DRADeviceTaintRules"
 
 
 class Stage(StrEnum):
@@ -163,12 +164,10 @@ FEATURE_GATES: Final[Mapping[str, FeatureGate]] = {
         lacks="the allocator compares no groups of partitions",
         kep=5963,
     ),
-    "DRADeviceTaintRules": FeatureGate(
+    DEVICE_TAINT_RULES: FeatureGate(
         _alpha("1.35") | _beta("1.36", default=False) | _ga("1.37", locked=False),
         "taints of devices by DeviceTaintRule",
         needs=("DRADeviceTaints",),
-        only=False,
-        lacks="DeviceTaintRules aren't read",
         kep=5055,
     ),
     "DRADeviceTaints": FeatureGate(

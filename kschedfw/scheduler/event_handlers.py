@@ -7,13 +7,23 @@ import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 
-from kschedfw.api import CustomObject, CustomResource, Named, Node, Pod, PodCondition
+from kschedfw.api import (
+    CustomObject,
+    CustomResource,
+    DeviceTaintRule,
+    Named,
+    Node,
+    Pod,
+    PodCondition,
+    ResourceSlice,
+    with_taint_rules,
+)
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.cluster.protocol import Handler
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.errors import IncompleteClusterError
 from kschedfw.framework.events import EVENT_RESOURCES, ActionType, ClusterEvent, EventResource
-from kschedfw.framework.gate_table import GENERIC_WORKLOAD
+from kschedfw.framework.gate_table import DEVICE_TAINT_RULES, GENERIC_WORKLOAD
 from kschedfw.framework.metrics import MetricsRecorder, listens
 from kschedfw.framework.parts import Parts
 from kschedfw.framework.runtime.framework import Framework
@@ -36,6 +46,8 @@ _GATED = PodCondition(
     REASON_SCHEDULING_GATED,
     "Scheduling is blocked due to non-empty scheduling gates",
 )
+
+_SLICE_UPDATE = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.UPDATE_OTHER)
 
 
 class EventHandlers:
@@ -67,6 +79,8 @@ class EventHandlers:
         self._others: dict[type[Named], dict[str, Named]] = {
             cls: {} for cls in (*EVENT_RESOURCES, CustomObject) if cls not in (Pod, Node)
         }
+        if parts.feature_gates.enabled(DEVICE_TAINT_RULES):
+            self._others[DeviceTaintRule] = {}
         # Reentrant: `resync` writes to the cluster, and one in memory delivers the event of that at once, on
         # this thread.
         self._lock = threading.RLock()
@@ -136,23 +150,39 @@ class EventHandlers:
     def _other_event(self, obj: Named, before: Named | None = None, *, deleted: bool) -> None:
         """Handle an event of an object that only plugins read: it may make rejected pods schedulable."""
         known = self._others[type(obj)]
-        resource = obj.kind if isinstance(obj, CustomObject) else EVENT_RESOURCES[type(obj)]
-        last = known.get(obj.key)
+        last, rules = known.get(obj.key), self._taint_rules()
         if deleted:
-            if last is not None and last.uid == obj.uid:
-                del known[obj.key]
-                self._queue.move_all_to_active_or_backoff(
-                    ClusterEvent(resource, ActionType.DELETE), last, None
-                )
+            if last is None or last.uid != obj.uid:
+                return
+            del known[obj.key]
+            action, new = ActionType.DELETE, None
+        else:
+            if last is not None and before is not last and _is_older(obj, last):
+                return
+            if last is not None and last.uid != obj.uid:
+                # The known object was an earlier one of this name.
+                last = None
+            known[obj.key] = new = obj
+            action = ActionType.ADD if last is None else ActionType.UPDATE_OTHER
+        if isinstance(obj, DeviceTaintRule):
+            self._taint_rules_changed(rules)
             return
-        if last is not None and before is not last and _is_older(obj, last):
-            return
-        if last is not None and last.uid != obj.uid:
-            # The known object was an earlier one of this name.
-            last = None
-        known[obj.key] = obj
-        action = ActionType.ADD if last is None else ActionType.UPDATE_OTHER
-        self._queue.move_all_to_active_or_backoff(ClusterEvent(resource, action), last, obj)
+        resource = obj.kind if isinstance(obj, CustomObject) else EVENT_RESOURCES[type(obj)]
+        self._queue.move_all_to_active_or_backoff(
+            ClusterEvent(resource, action), _tainted(last, rules), _tainted(new, rules)
+        )
+
+    def _taint_rules(self) -> Sequence[DeviceTaintRule]:
+        rules = self._others.get(DeviceTaintRule, {}).values()
+        return [each for each in rules if isinstance(each, DeviceTaintRule)]
+
+    def _taint_rules_changed(self, before: Sequence[DeviceTaintRule]) -> None:
+        """Announce each slice whose devices got or lost taints as updated, as kube-scheduler's tracker does."""
+        rules = self._taint_rules()
+        for each in self._others[ResourceSlice].values():
+            old, new = _tainted(each, before), _tainted(each, rules)
+            if old != new:
+                self._queue.move_all_to_active_or_backoff(_SLICE_UPDATE, old, new)
 
     def _pod_event(self, pod: Pod, before: Named | None = None, *, deleted: bool) -> None:
         key, uid = pod.key, pod.uid
@@ -247,6 +277,11 @@ class EventHandlers:
             self._queue.move_all_to_active_or_backoff(
                 ASSIGNED_POD_DELETE, last, None, lambda pod: pod.priority <= last.priority
             )
+
+
+def _tainted(obj: Named | None, rules: Sequence[DeviceTaintRule]) -> Named | None:
+    """Return a slice with the taints of the rules, and any other object as it is."""
+    return with_taint_rules(obj, rules) if rules and isinstance(obj, ResourceSlice) else obj
 
 
 def _nominated(pod: Pod) -> str:

@@ -29,6 +29,7 @@ _CONTENTS: Final[dict[str, Manifest]] = {
     "CSIStorageCapacity": {"storageClassName": "fast"},
     "ResourceClaim": {"spec": _REQUESTS},
     "ResourceClaimTemplate": {"spec": {"spec": _REQUESTS}},
+    "DeviceTaintRule": {"spec": {"taint": {"key": "broken", "effect": "NoSchedule"}}},
     "ResourceSlice": {
         "spec": {
             "driver": "example.org",

@@ -279,3 +279,28 @@ class TestV1Beta1:
 
 def without(content: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key not in keys}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"taint": {"key": "k", "effect": "NoSchedule"}, "deviceSelector": {"pool": "rack-1/a"}}, []),
+        ({"taint": {"key": "k"}}, ["spec.taint.effect: Required value"]),
+        ({"taint": {"effect": "NoExecute"}}, ["spec.taint.key: Required value"]),
+        (
+            {"taint": {"key": "k", "effect": "None"}, "deviceSelector": {"driver": "", "device": ""}},
+            ["spec.deviceSelector.driver: Required value", "spec.deviceSelector.device: Required value"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("version", ["v1", "v1beta2", "v1alpha3"])
+def test_a_rule_that_taints_devices_needs_a_key_and_an_effect(
+    spec: dict[str, Any], said: list[str], version: str
+) -> None:
+    manifest = {
+        "apiVersion": f"resource.k8s.io/{version}",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "r"},
+        "spec": spec,
+    }
+    assert problems(manifest) == said

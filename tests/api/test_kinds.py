@@ -49,6 +49,7 @@ def test_every_class_has_one_kind_and_the_kinds_name() -> None:
         ("PodGroup", "scheduling.k8s.io/v1alpha1", False),
         ("ResourceClaim", "resource.k8s.io/v1beta2", True),
         ("ResourceClaim", "resource.k8s.io/v1alpha3", False),
+        ("DeviceTaintRule", "resource.k8s.io/v1alpha3", True),
     ],
 )
 def test_the_versions_that_are_read(kind: str, api_version: str, read: bool) -> None:

@@ -55,6 +55,7 @@ MINIMAL_OF_KIND: dict[str, dict[str, Any]] = {
     "PersistentVolume": {
         "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/a"}}
     },
+    "DeviceTaintRule": {"spec": {"taint": {"key": "a", "effect": "NoSchedule"}}},
     "ResourceSlice": {
         "spec": {"driver": "a.b", "pool": {"name": "a", "resourceSliceCount": 1}, "allNodes": True}
     },

@@ -250,14 +250,34 @@ class TestNotes:
         assert notes == ["scheduling has no use for some of the input: 2 Secret, 1 ConfigMap"]
 
     def test_what_needs_a_gate_that_is_not_here(self, kschedfw_command: Command, cluster_dir: Path) -> None:
-        rule = "{apiVersion: resource.k8s.io/v1beta2, kind: DeviceTaintRule, metadata: {name: x}}"
-        (cluster_dir / "more.yaml").write_text(rule)
+        group = "{apiVersion: scheduling.k8s.io/v1alpha3, kind: CompositePodGroup, metadata: {name: x}}"
+        (cluster_dir / "more.yaml").write_text(group)
         assert kschedfw_command("simulate", cluster_dir, "--json").json["notes"] == [
             (
-                "not modelled (it needs the feature gate DRADeviceTaintRules, which is off by default in v1.36, "
-                "and on in v1.37): 1 DeviceTaintRule"
+                "not modelled (it needs the feature gate CompositePodGroup, which is off by default in v1.37):"
+                " 1 CompositePodGroup"
             )
         ]
+
+    @pytest.mark.parametrize(
+        ("version", "told"),
+        [
+            (
+                "1.36",
+                ["without effect, since the feature gate DRADeviceTaintRules is off: 1 DeviceTaintRule"],
+            ),
+            ("1.37", []),
+        ],
+    )
+    def test_rules_that_taint_devices_without_their_gate(
+        self, kschedfw_command: Command, cluster_dir: Path, version: str, told: list[str]
+    ) -> None:
+        rule = "{taint: {key: broken, effect: NoSchedule}, deviceSelector: {driver: gpu.example.com}}"
+        (cluster_dir / "more.yaml").write_text(
+            f"{{apiVersion: resource.k8s.io/v1beta2, kind: DeviceTaintRule, metadata: {{name: x}}, spec: {rule}}}"
+        )
+        arguments = ("simulate", cluster_dir, "--json", "--kube-version", version)
+        assert kschedfw_command(*arguments).json["notes"] == told
 
     @pytest.mark.parametrize(
         ("gates", "told"),

@@ -132,8 +132,8 @@ def test_defaults_are_those_of_the_version_that_is_asked_for() -> None:
 def test_a_default_whose_behaviour_is_not_here_is_told() -> None:
     assert not list(DEFAULT_GATES.notes)
     assert (
-        "DRADeviceTaintRules is true in v1.37, but only its behaviour of v1.36 is here"
-        in FeatureGates(version="1.37").notes
+        "DRADeviceTaints is false in v1.35, but only its behaviour of v1.36 is here"
+        in FeatureGates(version="1.35").notes
     )
 
 

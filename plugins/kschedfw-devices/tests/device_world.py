@@ -12,6 +12,7 @@ from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.clock import VirtualClock
+from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.profile import Profile
 from kschedfw.scheduler import InlineExecutor, Scheduler
@@ -86,6 +87,7 @@ class World:
         profiles: Sequence[Profile] | None = None,
         metrics: MetricsRecorder = NO_METRICS,
         cluster: InMemoryCluster | None = None,
+        gates: FeatureGates = DEFAULT_GATES,
     ) -> None:
         self.cluster = InMemoryCluster() if cluster is None else cluster
         for each in objects:
@@ -99,6 +101,7 @@ class World:
             executor=InlineExecutor(),
             initial_backoff=0.0,
             metrics=metrics,
+            feature_gates=gates,
         )
 
     def run(self, rounds: int = 1) -> None:

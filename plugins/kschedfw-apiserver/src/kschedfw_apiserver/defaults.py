@@ -26,7 +26,8 @@ _CONTAINER: Final[Mapping[str, Any]] = {
 WITH_GENERATION: Final = frozenset(
     {
         *("Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"),
-        *("PodDisruptionBudget", "ResourceSlice", "DeviceClass", "PriorityClass", "CustomResourceDefinition"),
+        *("PodDisruptionBudget", "ResourceSlice", "DeviceClass", "DeviceTaintRule", "PriorityClass"),
+        "CustomResourceDefinition",
     }
 )
 """Kinds whose `metadata.generation` counts the changes of their spec. Custom kinds have this, too."""

@@ -114,6 +114,9 @@ _BUILT_IN: Final = (
     ),
     Resource("deviceclasses", "DeviceClass", "resource.k8s.io", namespaced=False),
     Resource("resourceslices", "ResourceSlice", "resource.k8s.io", namespaced=False),
+    Resource(
+        "devicetaintrules", "DeviceTaintRule", "resource.k8s.io", namespaced=False, subresources=_STATUS
+    ),
     Resource("resourceclaims", "ResourceClaim", "resource.k8s.io", subresources=_STATUS),
     Resource("resourceclaimtemplates", "ResourceClaimTemplate", "resource.k8s.io"),
     LEASES,

@@ -22,6 +22,7 @@ from .cluster.reflector import KindStatus as KindStatus
 from .cluster.request_metrics import RequestMetrics as RequestMetrics
 from .cluster.resources import SCHEDULER_KINDS as SCHEDULER_KINDS
 from .cluster.resources import parse_custom_kind as parse_custom_kind
+from .cluster.resources import scheduler_kinds as scheduler_kinds
 from .cluster.scheduling_fields import SCHEDULING_ANNOTATIONS as SCHEDULING_ANNOTATIONS
 from .cluster.scheduling_fields import scheduling_fields as scheduling_fields
 from .extender_server.app import ExtenderApp as ExtenderApp

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kschedfw_apiserver import ApiServer, User
-from kschedfw_kubernetes.cluster import Client, connect
+from kschedfw_kubernetes.cluster import SCHEDULER_KINDS, Client, connect, scheduler_kinds
 from kschedfw_kubernetes.cluster.reading import (
     MissingRight,
     MissingRightsError,
@@ -15,8 +15,16 @@ from kschedfw_kubernetes.cluster.reading import (
     read_cluster,
 )
 
-from kschedfw import CustomKind, InMemoryCluster, make_node, make_pod, make_pod_group
-from kschedfw.api import PodGroup, ReplicaSet, WarningEvent, parse_manifests
+from kschedfw import CustomKind, FeatureGates, InMemoryCluster, make_node, make_pod, make_pod_group
+from kschedfw.api import (
+    DeviceTaintRule,
+    ObjectMeta,
+    PodGroup,
+    ReplicaSet,
+    ResourceSlice,
+    WarningEvent,
+    parse_manifests,
+)
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod
 
@@ -112,6 +120,28 @@ def test_server_that_has_no_kind_of_groups_gives_none(filled: ApiServer, client:
     filled.cluster.add(make_pod("train-0").group("train").build())
     found = read_cluster(client=client)
     assert (found.manifests.of(PodGroup), found.missing_rights) == ((), ())
+
+
+def test_rules_that_taint_devices_are_read_where_there_are_devices(tmp_path: Path) -> None:
+    rule = DeviceTaintRule(ObjectMeta(name="broken"))
+    with ApiServer(InMemoryCluster([make_node("n").build(), rule])) as server:
+        kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
+        assert read_cluster(kubeconfig).manifests.of(DeviceTaintRule) == ()
+        server.cluster.add(ResourceSlice(ObjectMeta(name="s")))
+        assert names(read_cluster(kubeconfig).manifests.of(DeviceTaintRule)) == ["broken"]
+
+
+@pytest.mark.parametrize(
+    ("gates", "more"),
+    [
+        (FeatureGates(), ()),
+        (FeatureGates.of("GenericWorkload"), (PodGroup,)),
+        (FeatureGates(version="1.37"), (DeviceTaintRule,)),
+    ],
+    ids=["v1.36", "with groups", "v1.37"],
+)
+def test_a_scheduler_follows_kinds_by_its_gates(gates: FeatureGates, more: tuple[type[Named], ...]) -> None:
+    assert scheduler_kinds(gates) == (*SCHEDULER_KINDS, *more)
 
 
 def rules(*resources: str, kind: str = "ClusterRole", namespace: str = "") -> list[dict[str, object]]:

@@ -15,7 +15,15 @@ from weakref import WeakValueDictionary
 import attrs
 
 from kschedfw import ClusterClient, DeviceClasses, MemberStates, Node, Pod
-from kschedfw.api import AllocationResult, DeviceClass, PodResourceClaim, ResourceClaim, ResourceSlice
+from kschedfw.api import (
+    AllocationResult,
+    DeviceClass,
+    DeviceTaintRule,
+    PodResourceClaim,
+    ResourceClaim,
+    ResourceSlice,
+    with_taint_rules,
+)
 from kschedfw.plugins import AssumeCache
 from kschedfw_devices.cel import STEPS_PER_SECOND, Budget, OutOfStepsError
 from kschedfw_devices.dynamic_resources.inventory import Inventory, PublishedSlice, SelectorFailure
@@ -139,15 +147,19 @@ _STEPS_PER_DEVICE: Final = 100
 class DeviceManager:
     """Classes, slices and claims of one cluster. Allocations in flight are shared by all profiles.
 
-    With `fractions`, ranges of capacities may have fractions (DRAFractionalCapacityRange).
+    With `fractions`, ranges of capacities may have fractions (DRAFractionalCapacityRange). With `taint_rules`,
+    DeviceTaintRules taint devices (DRADeviceTaintRules).
     """
 
-    def __init__(self, cluster: ClusterClient, *, fractions: bool = False) -> None:
+    def __init__(self, cluster: ClusterClient, *, fractions: bool = False, taint_rules: bool = False) -> None:
         self._fractions = fractions
+        self._has_rules = taint_rules
         self.claims = ResourceClaims(cluster)
         self._cluster = cluster
-        self._slices: dict[str, PublishedSlice] = {}
+        self._slices: dict[str, tuple[ResourceSlice, PublishedSlice]] = {}
+        """Each slice as the driver made it, and with the taints of rules."""
         self._listed_slices: object = None
+        self._listed_rules: object = None
         self._inventory = Inventory(())
         self._counting = Budget(0)
         self.classes = DeviceClasses(cluster)
@@ -155,11 +167,14 @@ class DeviceManager:
         self._answers: AllocationAnswers | None = None
 
     @classmethod
-    def of(cls, cluster: ClusterClient, *, fractions: bool = False) -> DeviceManager:
+    def of(
+        cls, cluster: ClusterClient, *, fractions: bool = False, taint_rules: bool = False
+    ) -> DeviceManager:
         """Return the manager of this cluster, made on first use."""
-        known = _MANAGERS.get((id(cluster), fractions))
+        key = id(cluster), fractions, taint_rules
+        known = _MANAGERS.get(key)
         if known is None:
-            known = _MANAGERS[id(cluster), fractions] = cls(cluster, fractions=fractions)
+            known = _MANAGERS[key] = cls(cluster, fractions=fractions, taint_rules=taint_rules)
         return known
 
     def device_class(self, name: str) -> DeviceClass | None:
@@ -175,21 +190,22 @@ class DeviceManager:
         return self.classes.requested_by(pod)
 
     def inventory(self) -> Inventory:
-        """Return all devices. Cached values of a slice are kept as long as the slice doesn't change."""
+        """Return all devices. Cached values of a slice are kept as long as neither it nor its taints change."""
         listed = self._cluster.list(ResourceSlice)
-        if listed is not self._listed_slices:
-            slices: dict[str, PublishedSlice] = {}
+        rules: Sequence[DeviceTaintRule] = self._cluster.list(DeviceTaintRule) if self._has_rules else ()
+        if listed is not self._listed_slices or rules is not self._listed_rules:
+            slices: dict[str, tuple[ResourceSlice, PublishedSlice]] = {}
             for each in listed:
                 known = self._slices.get(each.name)
-                slices[each.name] = (
-                    known
-                    if known is not None and known.slice is each
-                    else PublishedSlice(each, fractions=self._fractions)
-                )
-            self._slices, self._listed_slices = slices, listed
-            self._inventory = Inventory(tuple(slices.values()))
+                tainted = with_taint_rules(each, rules) if rules else each
+                if known is None or known[0] is not each or known[1].slice != tainted:
+                    known = each, PublishedSlice(tainted, fractions=self._fractions)
+                slices[each.name] = known
+            self._slices, self._listed_slices, self._listed_rules = slices, listed, rules
+            published = tuple(each for _, each in slices.values())
+            self._inventory = Inventory(published)
             self._answers = None
-            count = sum(len(each.devices) for each in slices.values())
+            count = sum(len(each.devices) for each in published)
             self._counting = Budget(_STEPS_TO_COUNT + count * _STEPS_PER_DEVICE)
         return self._inventory
 
@@ -237,6 +253,8 @@ def _counted(
     return there, taken
 
 
-_MANAGERS: WeakValueDictionary[tuple[int, bool], DeviceManager] = WeakValueDictionary()
-"""Managers by the `id` of their cluster, and by `fractions`. A manager keeps its cluster alive, and plugins keep the
-manager."""
+_MANAGERS: WeakValueDictionary[tuple[int, bool, bool], DeviceManager] = WeakValueDictionary()
+"""Managers by the `id` of their cluster, `fractions` and `taint_rules`.
+
+A manager keeps its cluster alive, and plugins keep the manager.
+"""

@@ -68,8 +68,12 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        fractions = handle.feature_gates.enabled("DRAFractionalCapacityRange")
-        self._manager = DeviceManager.of(handle.cluster, fractions=fractions)
+        gates = handle.feature_gates
+        self._manager = DeviceManager.of(
+            handle.cluster,
+            fractions=gates.enabled("DRAFractionalCapacityRange"),
+            taint_rules=gates.enabled("DRADeviceTaintRules"),
+        )
         self._reach_column: ReachColumn | None = None
 
     @cached_property

@@ -13,3 +13,4 @@ from .errors import UnavailableError as UnavailableError
 from .leader_election import LeaderElector as LeaderElector
 from .reflector import KindStatus as KindStatus
 from .resources import SCHEDULER_KINDS as SCHEDULER_KINDS
+from .resources import scheduler_kinds as scheduler_kinds

@@ -15,6 +15,7 @@ import msgspec
 
 from kschedfw import CustomKind, CustomObject, CustomResource, Node, Pod
 from kschedfw.api import (
+    DeviceTaintRule,
     LimitRange,
     ManifestError,
     Manifests,
@@ -23,6 +24,7 @@ from kschedfw.api import (
     PriorityClass,
     ResourceClaimTemplate,
     ResourceQuota,
+    ResourceSlice,
     RuntimeClass,
     WarningEvent,
     WarningEvents,
@@ -125,9 +127,9 @@ def read_cluster(
     """Return all objects that decisions depend on, with one list request per kind, without finished pods.
 
     With `with_warnings` also the cluster's Events that warn, where the user may list them: they say why pods aren't
-    created or don't start. PodGroups are listed only if pods belong to some. Workloads aren't expanded, since the
-    cluster's controllers create their pods. If the user may list a kind only in `namespace` (by default the context's),
-    it is read there.
+    created or don't start. PodGroups are listed only if pods belong to some, DeviceTaintRules only if there are
+    devices. Workloads aren't expanded, since the cluster's controllers create their pods. If the user may list a kind
+    only in `namespace` (by default the context's), it is read there.
 
     Raises:
         MissingRightsError: nodes or pods may not be listed at all.
@@ -182,6 +184,8 @@ class _Reading:
         # Only if pods name one, since many users have no right to list PodGroups.
         if any(isinstance(obj, Pod) and group_key(obj) for obj in objects):
             objects += self._kind(PodGroup)
+        if any(isinstance(obj, ResourceSlice) for obj in objects):
+            objects += self._kind(DeviceTaintRule)
         problems = [problem for resource in sorted(self._problems) for problem in self._problems[resource]]
         manifests = Manifests.collect(objects, problems=problems, warning_events=warnings)
         return LiveCluster(manifests, rights, self._client.config.source)

@@ -7,19 +7,21 @@ from urllib.parse import quote
 
 import attrs
 
-from kschedfw import CustomKind, CustomResource, Node, Pod
+from kschedfw import CustomKind, CustomResource, FeatureGates, Node, Pod
 from kschedfw.api import (
     KIND_OF,
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
     DeviceClass,
+    DeviceTaintRule,
     InvalidObjectError,
     Named,
     Namespace,
     PersistentVolume,
     PersistentVolumeClaim,
     PodDisruptionBudget,
+    PodGroup,
     ReplicaSet,
     ReplicationController,
     ResourceClaim,
@@ -55,6 +57,14 @@ SCHEDULER_KINDS: Final[tuple[type[Named], ...]] = (
     DeviceClass,
 )
 """The kinds that the plugins of kube-scheduler's default profile read."""
+
+
+def scheduler_kinds(gates: FeatureGates) -> tuple[type[Named], ...]:
+    """Return the kinds that a scheduler with these gates follows."""
+    grouped = (PodGroup,) if gates.enabled("GenericWorkload") else ()
+    tainted = (DeviceTaintRule,) if gates.enabled("DRADeviceTaintRules") else ()
+    return (*SCHEDULER_KINDS, *grouped, *tainted)
+
 
 UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector with which kube-scheduler follows pods."""

@@ -21,16 +21,15 @@ from typing import Final
 import attrs
 
 from kschedfw import Clock, Registry, SchedulerConfiguration, scheduler_from_configuration
-from kschedfw.api import EMPTY, PodGroup, without_collections
+from kschedfw.api import EMPTY, without_collections
 from kschedfw.cluster import Cluster
-from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.metrics import MetricsRecorder
 from kschedfw.scheduler import Structured, profiles_of
 from kschedfw_kubernetes.cluster import (
-    SCHEDULER_KINDS,
     Client,
     KubernetesCluster,
     LeaderElector,
+    scheduler_kinds,
 )
 from kschedfw_kubernetes.cluster.leader_election import LeaderElectionConfigError
 from kschedfw_kubernetes.serve.access import Access
@@ -127,10 +126,7 @@ class SchedulerProcess:
         """Held to decide whether scheduling begins before the process ends, or not at all."""
         self._scheduled = threading.Event()
         self._client = client
-        grouped = configuration.gates.enabled(GENERIC_WORKLOAD)
-        self._cluster = KubernetesCluster(
-            client, (*SCHEDULER_KINDS, PodGroup) if grouped else SCHEDULER_KINDS
-        )
+        self._cluster = KubernetesCluster(client, scheduler_kinds(configuration.gates))
         self._metrics = TracingMetrics(self._clock, options.disabled_metrics)
         self._metrics.registry.register(requests)
         self._bindings = BindingThreads(self._clock, lambda: client.unanswered)

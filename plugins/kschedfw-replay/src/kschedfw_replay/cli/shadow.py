@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
-from kschedfw_kubernetes import SCHEDULER_KINDS, KubernetesCluster, NotSyncedError, connect
+from kschedfw_kubernetes import KubernetesCluster, NotSyncedError, connect, scheduler_kinds
 from rich.live import Live
 
 from kschedfw import Clock, SchedulerConfiguration
-from kschedfw.api import FieldErrors, PodGroup, how_to_install
+from kschedfw.api import FieldErrors, how_to_install
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import (
     ExitCode,
@@ -29,7 +29,6 @@ from kschedfw.cli import (
     selected_configuration,
     stdout_console,
 )
-from kschedfw.config import GENERIC_WORKLOAD
 from kschedfw.scheduler import Setup
 from kschedfw_replay.cli.stop_signal import StopSignal, stop_signal
 from kschedfw_replay.shadow.decision import Comparison
@@ -135,7 +134,7 @@ def shadow(
     ):
         # A shadow never writes. With the fence closed, no write could reach the cluster.
         client.fence.close()
-        with _following(KubernetesCluster(client, _kinds(configuration)), stop) as live:
+        with _following(KubernetesCluster(client, scheduler_kinds(configuration.gates)), stop) as live:
             run = _Run(tally, view, conditions, metrics, client.clock, stop)
             run.follow(live, configuration, seed, for_, decisions)
     view.end(tally)
@@ -258,11 +257,6 @@ def _conditions(texts: list[str]) -> list[Condition]:
         return [Condition.parse(text) for text in texts]
     except ConditionError as error:
         raise UsageError(f"--fail-on: {error}") from None
-
-
-def _kinds(configuration: SchedulerConfiguration) -> tuple[type, ...]:
-    grouped = configuration.gates.enabled(GENERIC_WORKLOAD)
-    return (*SCHEDULER_KINDS, PodGroup) if grouped else SCHEDULER_KINDS
 
 
 @contextmanager

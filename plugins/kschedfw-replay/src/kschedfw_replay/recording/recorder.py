@@ -16,14 +16,14 @@ from kschedfw_kubernetes import (
 )
 
 from kschedfw import Clock
-from kschedfw.api import Anonymizer, Named, PodGroup, to_manifest
+from kschedfw.api import Anonymizer, DeviceTaintRule, Named, PodGroup, to_manifest
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw_replay.recording.lines import Key, key_of
 from kschedfw_replay.recording.order import insert_by_version, version_of
 from kschedfw_replay.recording.writer import RecordingWriter
 from kschedfw_replay.records import ChangeType, Gap, Manifest, RecordedChange, State
 
-RECORDED_KINDS: Final = (*READ_KINDS, PodGroup)
+RECORDED_KINDS: Final = (*READ_KINDS, PodGroup, DeviceTaintRule)
 """The kinds that are followed, where the server has them."""
 _NEEDED: Final[tuple[str, ...]] = ("nodes", "pods")
 _POLL_SECONDS: Final = 0.2

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kschedfw import Node, Pod
-from kschedfw.api import Named, PersistentVolume, ResourceClaim, ResourceSlice
+from kschedfw.api import DeviceTaintRule, Named, PersistentVolume, ResourceClaim, ResourceSlice
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw_replay.shadow.decision import Recorded, refusal
 
@@ -49,7 +49,7 @@ def _freed_by(event: WatchEvent) -> str:
             return left if is_gone or left != _node_of(obj) else ""
         case PersistentVolume() if obj.spec.claim_ref is None:
             return _VOLUMES
-        case ResourceSlice():
+        case ResourceSlice() | DeviceTaintRule():
             return _DEVICES
         case ResourceClaim() if _is_allocated(before) and (is_gone or not _is_allocated(obj)):
             return _DEVICES
