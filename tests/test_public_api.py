@@ -37,6 +37,7 @@ def test_no_name_is_listed_twice(module: str) -> None:
         "kschedfw.api",
         "kschedfw.cli",
         "kschedfw.cluster",
+        "kschedfw.config",
         "kschedfw.plugins",
         "kschedfw.simulator",
         "kschedfw.what_if",

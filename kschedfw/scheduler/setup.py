@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import TYPE_CHECKING
 
 import attrs
 
 from kschedfw.api import KschedfwError, Named, Pod
 from kschedfw.api.records import frozen
 from kschedfw.cluster import Cluster, InMemoryCluster
-from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.config.extenders import ExtenderConfig, with_ignored_resources
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
@@ -22,6 +22,10 @@ from kschedfw.scheduler.bindings import BindingExecutor
 from kschedfw.scheduler.extenders import make_extenders
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
+
+if TYPE_CHECKING:
+    # Who makes a scheduler by hand needs no configuration.
+    from kschedfw.config.configuration import SchedulerConfiguration
 
 
 def profiles_of(configuration: SchedulerConfiguration) -> tuple[Profile, ...]:

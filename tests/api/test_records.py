@@ -89,7 +89,7 @@ def test_class_has_the_names_that_it_has_from_attrs(later: Any, at_once: Any, op
         return Both
 
     made, expected = later(plain(), **options), at_once(plain(), **options)
-    made(x=1)
+    assert (made(x=1) == made(x=1)) is (expected(x=1) == expected(x=1))
     assert sorted(vars(made)) == sorted(vars(expected))
     assert inspect.signature(made) == inspect.signature(expected)
     assert made.__slots__ == expected.__slots__
@@ -99,6 +99,18 @@ def test_class_has_the_names_that_it_has_from_attrs(later: Any, at_once: Any, op
         expected.__qualname__,
     )
     assert [attrs.asdict(made(x=1))] == [attrs.asdict(expected(x=1))]
+
+
+def test_class_that_is_neither_compared_nor_shown_has_no_methods_for_it() -> None:
+    @frozen
+    class Fresh:
+        x: int
+
+    first, second = Fresh(1), Fresh(1)
+    assert "Pending" in type(vars(Fresh)["__eq__"]).__name__
+    assert {first} == {second}
+    assert repr(first).endswith("Fresh(x=1)")
+    assert "Pending" not in type(vars(Fresh)["__eq__"]).__name__
 
 
 def test_class_is_told_from_others_without_its_methods() -> None:
