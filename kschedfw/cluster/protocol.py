@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from kschedfw.api.meta import Named
 from kschedfw.api.pod import Pod, PodCondition
@@ -115,6 +116,18 @@ class Cluster(Protocol):
         """Record an event about the object for its user. `type` is Normal or Warning. Never raises.
 
         `related` is another object that the event is about: for a victim of preemption, the pod that preempted it.
+        """
+        ...
+
+
+@runtime_checkable
+class BindsTogether(Protocol):
+    """A cluster that binds several pods with less effort than one by one."""
+
+    def binding_together(self, pods: Sequence[Pod]) -> AbstractContextManager[object]:
+        """Announce that this thread calls `bind` for each of these pods, with the node in its `node_name`, in a block.
+
+        The first call may bind them all. The others then only return, or raise, what became of their pods.
         """
         ...
 

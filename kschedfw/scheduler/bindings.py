@@ -7,11 +7,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import attrs
 
 from kschedfw.api.records import define
+from kschedfw.cluster.protocol import BindsTogether
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.metrics import Operation
 from kschedfw.framework.parts import Parts
@@ -22,6 +23,9 @@ from kschedfw.scheduler.binding_cycle import BindingCycle
 from kschedfw.scheduler.errors import BindingCancelledError
 
 _log = logging.getLogger(__name__)
+
+_TOGETHER: Final = 16
+"""The most pods that are bound together. The API server binds them one after another."""
 
 
 class BindingExecutor(Protocol):
@@ -61,6 +65,9 @@ class Bindings:
 
     A cycle runs on the executor. While its pod waits for permission it occupies no thread, and goes on when the
     wait ends. Every cycle ends, whatever is raised and even if the executor is shut down.
+
+    If the cluster can bind pods together, a task of the executor takes all cycles that wait for one, as long as nothing
+    in them takes time but the binding itself.
     """
 
     _executor: BindingExecutor
@@ -71,7 +78,16 @@ class Bindings:
     _waiting: int = attrs.field(default=0, init=False)
     _stops: int = attrs.field(default=0, init=False)
     """The number of times that a running cycle ended or began to wait."""
+    _fresh: deque[_Binding] = attrs.field(factory=deque, init=False)
+    """The cycles that haven't begun. The executor has as many tasks or more, each of which begins the first one."""
     _cancelled: deque[_Binding] = attrs.field(factory=deque, init=False)
+    _cluster: BindsTogether | None = attrs.field(init=False)
+    """The cluster if it can bind pods together, and no extender may bind them in its place."""
+
+    @_cluster.default
+    def _binding_together(self) -> BindsTogether | None:
+        cluster = self._parts.cluster
+        return cluster if isinstance(cluster, BindsTogether) and not self._parts.extenders else None
 
     def start(self, attempt: Attempt) -> None:
         """Begin the binding cycle of a pod that is assumed, reserved and permitted, or waits for permission."""
@@ -79,7 +95,8 @@ class Bindings:
         self._parts.pods_in_pre_bind.add(PodInPreBind(attempt.assumed))
         with self._changed:
             self._running += 1
-        self._submit(_Binding(attempt), self._begin)
+        self._fresh.append(_Binding(attempt))
+        self._submit(self._take, self._begin_some)
 
     def reap(self) -> None:
         """Give up the cycles that the executor has cancelled."""
@@ -110,16 +127,38 @@ class Bindings:
 
     # The stages of a cycle
 
-    def _begin(self, binding: _Binding) -> None:
+    def _begin_some(self, first: _Binding) -> None:
+        """Begin the first cycle, and others whose pods are bound together with its pod."""
+        together: list[_Binding] = []
+        self._begin(first, together)
+        if self._cluster is None or not together:
+            return
+        try:
+            while len(together) < _TOGETHER and (other := self._take()) is not None:
+                self._run(other, lambda each: self._begin(each, together))
+            assumed = [pod for each in together if (pod := each.attempt.assumed) is not None]
+            with self._cluster.binding_together(assumed):
+                for each in together:
+                    self._run(each, self._bind)
+        except BaseException as error:
+            for each in together:
+                self._abandon(each, error)
+            raise
+
+    def _begin(self, binding: _Binding, together: list[_Binding]) -> None:
+        """Begin a cycle. If only its binding is left, add it to those that are bound together."""
         attempt = binding.attempt
-        status = self._cycle.begin(attempt)
-        if not status.is_success:
-            self._cycle.give_up(attempt, status)
-            self._end(binding)
+        if not self._is_well(binding, self._cycle.begin(attempt)):
             return
         waiting = self._parts.waiting_pods.get(attempt.pod.uid)
         if waiting is None:
-            self._finish(binding)
+            if self._cluster is not None and attempt.framework.only_binds(attempt.state):
+                self._prepare(binding, together)
+            elif together:
+                # It may take minutes, for which the others don't wait.
+                self._submit(lambda: binding, self._finish)
+            else:
+                self._finish(binding)
             return
         # Counted before the callback is set, since `on_settled` calls back at once if the wait has ended
         # already.
@@ -132,37 +171,63 @@ class Bindings:
         with self._changed:
             self._running += 1
             self._waiting -= 1
-        self._submit(binding, self._finish)
+        self._submit(lambda: binding, self._finish)
 
     def _finish(self, binding: _Binding) -> None:
         self._cycle.run(binding.attempt)
         self._end(binding)
 
+    def _prepare(self, binding: _Binding, together: list[_Binding]) -> None:
+        if self._is_well(binding, self._cycle.prepare(binding.attempt)):
+            together.append(binding)
+
+    def _bind(self, binding: _Binding) -> None:
+        if self._is_well(binding, self._cycle.finish(binding.attempt)):
+            self._end(binding)
+
+    def _is_well(self, binding: _Binding, status: Status) -> bool:
+        """Return whether the status is a success. Otherwise give the pod up and end its cycle."""
+        if not status.is_success:
+            self._cycle.give_up(binding.attempt, status)
+            self._end(binding)
+        return status.is_success
+
     # How they run
 
-    def _submit(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
+    def _submit(self, take: Callable[[], _Binding | None], stage: Callable[[_Binding], None]) -> None:
+        """Have the executor run a stage of the binding that `take` returns then; nothing if it returns None."""
         try:
-            future = self._executor.submit(lambda: self._run(binding, stage))
+            future = self._executor.submit(lambda: self._run(take(), stage))
         # The executor refuses work, for example since it was shut down.
         except Exception as error:
-            self._abandon(binding, error)
+            if (refused := take()) is not None:
+                self._abandon(refused, error)
             return
         # The class first: checking the protocol takes tens of microseconds.
         if future is not None and isinstance(future, (Future, _Future)):
-            future.add_done_callback(lambda done: self._note_cancelled(binding) if done.cancelled() else None)
+            future.add_done_callback(lambda done: self._note_cancelled(take()) if done.cancelled() else None)
 
-    def _note_cancelled(self, binding: _Binding) -> None:
+    def _take(self) -> _Binding | None:
+        """Return the first cycle that hasn't begun, and no other caller gets it."""
+        try:
+            return self._fresh.popleft()
+        except IndexError:
+            return None
+
+    def _note_cancelled(self, binding: _Binding | None) -> None:
+        if binding is None:
+            return
         with self._changed:
             self._cancelled.append(binding)
             self._changed.notify_all()
 
-    def _run(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
+    def _run(self, binding: _Binding | None, stage: Callable[[_Binding], None]) -> None:
         """Run a stage, and abandon the binding if it raises.
 
         No Exception leaves this method: an executor would lose it, and without an executor it would end the
         scheduler's loop.
         """
-        if binding.ended:
+        if binding is None or binding.ended:
             return
         try:
             self._parts.metrics.workers(Operation.BINDING, 1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 
 import attrs
@@ -458,3 +458,82 @@ class TestClosing:
         scheduler.close()
         assert extender.is_closed
         scheduler.close()
+
+
+class Gathering(InMemoryCluster):
+    """A cluster that binds the pods of a block with the first call, and can't bind those that are `refused`."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__()
+        self.refused = refused
+        self.together: list[list[str]] = []
+        self._announced: list[Pod] = []
+        self._bound: set[str] = set()
+
+    @contextmanager
+    def binding_together(self, pods: Sequence[Pod]) -> Iterator[None]:
+        self._announced = list(pods)
+        self.together.append([each.name for each in pods])
+        yield
+
+    def bind(self, pod: Pod, node_name: str) -> None:
+        if pod.name in self.refused:
+            raise ValueError("refused")
+        first, self._announced = self._announced, []
+        for each in first:
+            if each.name not in self.refused:
+                super().bind(each, each.node_name)
+                self._bound.add(each.uid)
+        if pod.uid not in self._bound:
+            super().bind(pod, node_name)
+
+
+class TestTogether:
+    def bound(
+        self, cluster: InMemoryCluster, *plugins: PluginClass, extenders: Sequence[Helper] = ()
+    ) -> Stage:
+        later = LaterExecutor()
+        nodes = [node(cpu=40)]
+        stage = Stage(*plugins, nodes=nodes, cluster=cluster, executor=later, extenders=extenders)
+        stage.add(*(pod(name) for name in "abc"))
+        for _ in "abc":
+            stage.scheduler.schedule_one()
+        later.run()
+        return stage
+
+    def test_pods_whose_cycles_wait_for_a_thread_are_bound_together(self) -> None:
+        cluster = Gathering()
+        stage = self.bound(cluster)
+        assert cluster.together == [["a", "b", "c"]]
+        assert stage.in_cache() == {"n": {"a", "b", "c"}}
+        assert [stage.events(name)[0][1] for name in "abc"] == ["Scheduled"] * 3
+
+    def test_one_that_is_refused_comes_back_and_the_others_are_bound(self) -> None:
+        stage = self.bound(Gathering("b"))
+        assert [stage.node_of(name) for name in "abc"] == ["n", "", "n"]
+        assert stage.place("b") is Place.BACKOFF
+
+    @pytest.mark.parametrize("hook", ["pre_bind", "post_bind", "bind"])
+    def test_pods_are_bound_one_by_one_if_a_plugin_has_more_to_do(self, hook: str) -> None:
+        cluster = Gathering()
+        answer = Status.skip() if hook == "bind" else None
+        stage = self.bound(cluster, plugin("Busy", **{hook: answering(answer)}))
+        assert cluster.together == []
+        assert stage.in_cache() == {"n": {"a", "b", "c"}}
+
+    def test_pods_are_bound_one_by_one_if_there_are_extenders(self) -> None:
+        cluster = Gathering()
+        self.bound(cluster, extenders=[Closable()])
+        assert cluster.together == []
+
+    def test_one_with_more_to_do_is_left_to_another_task(self) -> None:
+        cluster = Gathering()
+        before: list[list[str]] = []
+        busy = plugin(
+            "Busy",
+            pre_bind=lambda pod: before.extend(cluster.together),
+            pre_bind_pre_flight=lambda pod: PreBindPreFlightResult(skip=pod.name != "b"),
+        )
+        stage = self.bound(cluster, busy)
+        assert cluster.together == before == [["a", "c"]]
+        assert [stage.node_of(name) for name in "ac"] == ["n", "n"]

@@ -99,6 +99,15 @@ class BindingHooks:
             return status
         return status.prefixed("waiting on permit for pod", status.plugin)
 
+    def only_binds(self, state: CycleState) -> bool:
+        """Return whether after `run_pre_bind_pre_flights` nothing is left to do but DefaultBinder's binding."""
+        hooks = self._hooks
+        return (
+            len(state.skip_pre_bind_plugins) == len(hooks["pre_bind"])
+            and not hooks["post_bind"]
+            and [name for name, _ in hooks["bind"]] == ["DefaultBinder"]
+        )
+
     @measured(MeasuredPoint.BIND)
     def run_bind_plugins(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Return the answer of the first plugin that doesn't skip; SKIP where all do or there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from random import Random
 
@@ -127,6 +128,80 @@ def test_a_binding_that_never_gets_an_answer_says_so(
     with pytest.raises(Exception, match="HTTP 500"):
         cluster.bind(added, "n1")
     assert server.cluster.list(Pod)[0].node_name == ""
+
+
+@pytest.fixture
+def three(server: ApiServer, cluster: KubernetesCluster) -> list[Pod]:
+    """Pods that are to be bound to a node."""
+    server.cluster.add(node_from_manifest({"metadata": {"name": "n1"}}))
+    return [cluster.add(pod(name)).bound_to("n1") for name in ("a", "b", "c")]
+
+
+def bindings(server: ApiServer) -> list[int]:
+    """The codes of the answers to Bindings."""
+    return [each.code for each in server.audit.events if each.resource == "pods/binding"]
+
+
+def nodes_of_pods(server: ApiServer) -> list[str]:
+    return [each.node_name for each in server.cluster.list(Pod)]
+
+
+def test_announced_bindings_are_sent_with_the_first(
+    server: ApiServer, cluster: KubernetesCluster, three: list[Pod]
+) -> None:
+    with cluster.binding_together(three):
+        cluster.bind(three[0], "n1")
+        assert nodes_of_pods(server) == ["n1"] * 3
+        for each in three[1:]:
+            cluster.bind(each, "n1")
+    assert bindings(server) == [201] * 3
+    # What was announced holds no longer than its block.
+    with pytest.raises(ConflictError, match="already assigned"):
+        cluster.bind(three[0], "n2")
+
+
+def test_announced_binding_of_a_pod_that_is_gone_fails_alone(
+    server: ApiServer, cluster: KubernetesCluster, three: list[Pod]
+) -> None:
+    server.cluster.delete(three[1])
+    with cluster.binding_together(three):
+        cluster.bind(three[0], "n1")
+        with pytest.raises(NotFoundError):
+            cluster.bind(three[1], "n1")
+        cluster.bind(three[2], "n1")
+    assert nodes_of_pods(server) == ["n1"] * 2
+    assert bindings(server) == [201, 404, 201]
+
+
+@pytest.mark.parametrize("fault", ["failed_after", "lost", "half_sent"])
+def test_announced_bindings_whose_answers_got_lost_are_found_out_by_reading(
+    server: ApiServer, cluster: KubernetesCluster, three: list[Pod], fault: str
+) -> None:
+    setattr(server.faults, fault, 1.0)
+    server.faults.only = lambda method, _path: method == "POST"
+    with cluster.binding_together(three):
+        for each in three:
+            cluster.bind(each, "n1")
+    assert nodes_of_pods(server) == ["n1"] * 3
+
+
+def test_throttled_announced_binding_is_sent_again_after_the_time_that_the_server_says(
+    server: ApiServer, cluster: KubernetesCluster, three: list[Pod]
+) -> None:
+    asked: list[str] = []
+
+    def second_once(method: str, path: str) -> bool:
+        asked.append(path)
+        return method == "POST" and "/b/" in path and asked.count(path) == 1
+
+    server.faults.throttled, server.faults.retry_after = 1.0, 1
+    server.faults.only = second_once
+    began = time.monotonic()
+    with cluster.binding_together(three):
+        for each in three:
+            cluster.bind(each, "n1")
+    assert time.monotonic() - began >= 1.0
+    assert bindings(server) == [201, 201, 201]
 
 
 def test_with_every_fault_at_once_no_pod_is_bound_twice(

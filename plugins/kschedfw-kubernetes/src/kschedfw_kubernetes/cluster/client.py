@@ -216,6 +216,7 @@ class Client:
         attempts: int = _ATTEMPTS,
         unguarded: bool = False,
         needs_response: bool = True,
+        failed: ApiError | UnavailableError | None = None,
     ) -> Content | T:
         """Send a write, up to `attempts` times on transient failures. Return the response.
 
@@ -224,7 +225,7 @@ class Client:
         After `deadline`, on the monotonic clock, nothing is sent. `unguarded` says of a patch that it names no resource
         version: then a conflict means only that others were writing at the same time, and the patch is sent again.
         Without `needs_response`, a response of success isn't parsed and {} is returned: as in client-go, the status
-        tells enough.
+        tells enough. `failed` is the error of a first attempt, which the caller has made by `post_all`.
 
         Raises:
             WriteConflictError, MissingObjectError, ForbiddenError, ApiError: the server refuses.
@@ -237,7 +238,9 @@ class Client:
         begun = self.clock.monotonic()
         # Not by `_timed`, which takes longer than everything else here, and each pod is a write.
         try:
-            return self._written(request, settle, deadline, attempts, decode, unguarded=unguarded)
+            return self._written(
+                request, settle, deadline, attempts, decode, unguarded=unguarded, failed=failed
+            )
         finally:
             self._metrics.finished(request.method, self._host, self.clock.monotonic() - begun)
 
@@ -292,6 +295,7 @@ class Client:
         decode: Callable[[bytes], Content],
         *,
         unguarded: bool,
+        failed: ApiError | UnavailableError | None,
     ) -> Content | T:
         backoff: Backoff | None = None
         uncertain = False
@@ -300,6 +304,8 @@ class Client:
             if uncertain and settle is not None and (result := settle()) is not None:
                 return result
             try:
+                if failed is not None and attempt == 1:
+                    raise failed
                 reply = self._write_once(request, deadline, is_retry=attempt > 1)
                 return self._decoded(request, reply.body, decode)
             except (ApiError, UnavailableError) as error:

@@ -6,6 +6,7 @@ import math
 import random
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, TypeVar, cast
 
 from kschedfw import Clock, CustomKind, CustomObject, CustomResource, Pod
@@ -185,6 +186,10 @@ class KubernetesCluster:
         After `deadline`, on the monotonic clock, nothing is sent, and a FencedError is raised.
         """
         self._writes.bind(pod, node_name, deadline)
+
+    def binding_together(self, pods: Sequence[Pod]) -> AbstractContextManager[object]:
+        """Do what `BindsTogether.binding_together` does: send the requests over one connection, without waiting."""
+        return self._writes.binding_together(pods)
 
     def delete(self, obj: Named) -> None:
         """Do what `Cluster.delete` does.

@@ -6,17 +6,25 @@ An answer may be lost after the write took effect. So before a retry, the object
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from kschedfw import Clock, CustomResource, Pod
-from kschedfw.api import DEFAULT_NAMESPACE, KIND_OF, Named, PodCondition, to_manifest
+from kschedfw.api import DEFAULT_NAMESPACE, EMPTY, KIND_OF, Named, PodCondition, to_manifest
 from kschedfw.api.reading import printable, write_time
 from kschedfw.cluster import AlreadyExistsError, ConflictError, NotFoundError
 from kschedfw_kubernetes.cluster.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
 from kschedfw_kubernetes.cluster.decoding import Content, read
-from kschedfw_kubernetes.cluster.errors import MissingObjectError, WriteConflictError
+from kschedfw_kubernetes.cluster.errors import (
+    ApiError,
+    FencedError,
+    MissingObjectError,
+    UnavailableError,
+    WriteConflictError,
+)
 from kschedfw_kubernetes.cluster.patches import contains, merge_patch
 from kschedfw_kubernetes.cluster.resources import Resource, resources_of
 
@@ -28,6 +36,20 @@ _DONE: Final[Content] = {}
 _SERVERS_OWN: Final = ("uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp")
 _LONGEST_MESSAGE: Final = 32 * 1024
 """The most bytes of a condition's message that the API server accepts."""
+_GATHERING: Final = 0.01
+"""Seconds between two reads of the answers to bindings that are sent together: one takes the server some milliseconds.
+"""
+_Outcome: TypeAlias = ApiError | UnavailableError | FencedError | None
+"""The outcome of a binding: the error, None for success."""
+
+
+class _Together(threading.local):
+    """The bindings that the current thread has announced."""
+
+    pods: Sequence[Pod] = ()
+    """The pods whose bindings aren't sent."""
+    outcomes: Mapping[str, _Outcome] = EMPTY
+    """The outcomes of bindings that were sent, by the pods' uids."""
 
 
 class Writes:
@@ -45,18 +67,29 @@ class Writes:
     ) -> None:
         self._client, self._clock = client, clock
         self._known, self._resource_of = known, resource_of
+        self._together = _Together()
 
     # --- pods ---
 
+    @contextmanager
+    def binding_together(self, pods: Sequence[Pod]) -> Iterator[None]:
+        """Do what `BindsTogether.binding_together` does."""
+        self._together.pods = pods
+        try:
+            yield
+        finally:
+            self._together.pods, self._together.outcomes = (), EMPTY
+
     def bind(self, pod: Pod, node_name: str, deadline: float = math.inf) -> None:
         """Do what `Cluster.bind` does. Raises FencedError after `deadline` on the monotonic clock, without sending."""
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            # With the uid, the server refuses to bind another pod of the same name.
-            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
-            "target": {"kind": "Node", "name": node_name},
-        }
+        if len(self._together.pods) > 1:
+            self._send_together()
+        outcomes = self._together.outcomes
+        failure = outcomes.get(pod.uid)
+        if isinstance(failure, FencedError):
+            raise failure
+        if failure is None and pod.uid in outcomes:
+            return
 
         def settle() -> Content | None:
             present = self._present(pod, _POD)
@@ -65,13 +98,28 @@ class Writes:
                 raise ConflictError(f"Pod {pod.key} is already assigned to node {there!r}")
             return _DONE if there else None
 
-        path = _POD.path(pod.namespace, pod.name, "binding")
+        path, binding = _binding(pod, node_name)
         try:
-            self._client.write("POST", path, binding, settle=settle, deadline=deadline, needs_response=False)
+            self._client.write(
+                "POST",
+                path,
+                binding,
+                settle=settle,
+                deadline=deadline,
+                needs_response=False,
+                failed=failure,
+            )
         except WriteConflictError:
             # The server also answers so if a Binding arrived twice, or if etcd gave no answer.
             if settle() is None:
                 raise
+
+    def _send_together(self) -> None:
+        """Send the announced bindings, as many as the rate allows; `bind` sends the others, and what has failed."""
+        together = self._together
+        pods, together.pods = together.pods, ()
+        errors = self._client.post_all([_binding(pod, pod.node_name) for pod in pods], gathering=_GATHERING)
+        together.outcomes = {pod.uid: error for pod, error in zip(pods, errors, strict=False)}
 
     def patch_pod_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
@@ -273,6 +321,18 @@ class Writes:
 _WITH_STATUS: Final = frozenset(
     kind.name for cls, kind in KIND_OF.items() if any(field.name == "status" for field in cls.__attrs_attrs__)
 )
+
+
+def _binding(pod: Pod, node_name: str) -> tuple[str, Content]:
+    """Return the path and the content of a Binding."""
+    content = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        # With the uid, the server refuses to bind another pod of the same name.
+        "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+        "target": {"kind": "Node", "name": node_name},
+    }
+    return _POD.path(pod.namespace, pod.name, "binding"), content
 
 
 def _stored_form(obj: Named) -> Named:
