@@ -24,6 +24,8 @@ class Nominator:
     def __init__(self, live_pod: Callable[[Pod], Pod | None] | None = None) -> None:
         self._live_pod = live_pod
         self._by_node: dict[str, list[PodInfo]] = {}
+        self.is_empty = True
+        """True if no pod is nominated."""
         self._node_of: dict[str, str] = {}
         self._lock = threading.Lock()
         self._changed: list[str] = []
@@ -81,11 +83,6 @@ class Nominator:
             return tuple(self._by_node)
 
     @property
-    def is_empty(self) -> bool:
-        """True if no pod is nominated."""
-        return not self._by_node
-
-    @property
     def version(self) -> int:
         """The number of changes of nominations so far."""
         with self._lock:
@@ -135,6 +132,7 @@ class Nominator:
 
     def _log(self, node_name: str) -> None:
         """Log the node's change for `changed_since`; of a full log the older half is dropped."""
+        self.is_empty = not self._by_node
         self._changed.append(node_name)
         if len(self._changed) > _MOST_CHANGES:
             surplus = len(self._changed) // 2

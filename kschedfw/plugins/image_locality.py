@@ -136,13 +136,10 @@ class ImageIndex:
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._by_name: dict[str, dict[ImageStateSummary, set[int]]] = {}
+        self.names: Set[str] = self._by_name.keys()
+        """The images that any node has."""
         self._fill()
         table.listen(self, Reads.NODE)
-
-    @property
-    def names(self) -> Set[str]:
-        """The images that any node has."""
-        return self._by_name.keys()
 
     def rows_of(self, name: str) -> Mapping[ImageStateSummary, Set[int]]:
         return self._by_name.get(name, _NOWHERE)

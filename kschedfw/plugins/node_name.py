@@ -31,7 +31,7 @@ class NodeName(Plugin):
 
     @hookimpl
     def filter(self, pod: Pod, node_info: NodeInfo) -> Status | None:
-        wanted = pod.node_name
+        wanted = pod.spec.node_name
         return _WRONG_NODE if wanted and wanted != node_info.name else None
 
     @hookimpl

@@ -324,7 +324,12 @@ class Cache:
         """
         with self._lock:
             if pod is not None:
-                self._begin_cycle(pod)
+                uid, cycles = pod.metadata.uid, self._cycles
+                # Removed first: the oldest key is dropped, and an overwritten key keeps its age.
+                cycles.pop(uid, None)
+                cycles[uid] = self._assumptions
+                if len(cycles) > _MOST_CYCLES:
+                    del cycles[next(iter(cycles))]
             for member in members:
                 self._cycles.pop(member.uid, None)
             seen = snapshot.followed
@@ -356,14 +361,6 @@ class Cache:
                 seen.images_version = self._images_version
                 snapshot.update_image_states()
             snapshot.followed = seen
-
-    def _begin_cycle(self, pod: Pod) -> None:
-        uid, cycles = pod.metadata.uid, self._cycles
-        # Removed first: the oldest key is dropped, and an overwritten key keeps its age.
-        cycles.pop(uid, None)
-        cycles[uid] = self._assumptions
-        if len(cycles) > _MOST_CYCLES:
-            del cycles[next(iter(cycles))]
 
     def sizes(self) -> Mapping[CachedObject, int]:
         """Return the number of objects of each kind in the cache; assumed pods also count as pods."""

@@ -22,6 +22,7 @@ from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.outcome import FilterOutcome, NodeScores, Totals
 from kschedfw.framework.results import PreFilterResult, not_left_over
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.status import Code
 from kschedfw.scheduler.batching import Batch, Batching, Scored
 from kschedfw.scheduler.decision_observer import DecisionObserver
 from kschedfw.scheduler.errors import ConcurrentCycleError, SchedulingError, SnapshotMismatchError
@@ -258,7 +259,7 @@ class GenericScheduler:
         left_over, status, narrowing = framework.run_pre_filter_plugins(state, pod)
         if narrowing:
             diagnosis.unschedulable_plugins.update(narrowing)
-        if not status.is_success:
+        if status.code is not Code.SUCCESS:
             if not status.is_rejected:
                 raise SchedulingError(status)
             # One status for all nodes, without an entry for each.
@@ -304,7 +305,7 @@ class GenericScheduler:
         if not extenders and not framework.has_score_plugins:
             return Totals(np.ones(len(nodes), dtype=np.int64))
         status = framework.run_pre_score_plugins(state, pod, nodes)
-        if not status.is_success:
+        if status.code is not Code.SUCCESS:
             raise SchedulingError(status)
         totals, status = framework.total_scores(state, pod, nodes)
         if totals is None:
@@ -323,7 +324,7 @@ class GenericScheduler:
             SchedulingError: a plugin failed.
         """
         status = framework.run_pre_score_plugins(state, pod, nodes)
-        if not status.is_success:
+        if status.code is not Code.SUCCESS:
             raise SchedulingError(status)
         scores, status = framework.run_score_plugins(state, pod, nodes)
         if scores is None:
@@ -342,7 +343,7 @@ class GenericScheduler:
         everywhere = within is None or within.is_whole_table
         if left_over is None:
             if everywhere:
-                start = self.next_start_node_index % len(table)
+                start = self.next_start_node_index % len(table.node_infos)
                 return NodeSelection.whole(table, start) if start else self._snapshot.selection
             assert within is not None
             rows = within.rows.tolist()
@@ -416,7 +417,9 @@ class GenericScheduler:
             found = FilterOutcome.of(found.feasible, processed)
         # An error, too, moves the start on, so that it can't keep other nodes from being looked at.
         if not self.is_exhaustive:
-            self.next_start_node_index = (self.next_start_node_index + processed) % len(nodes.table)
+            self.next_start_node_index = (self.next_start_node_index + processed) % len(
+                nodes.table.node_infos
+            )
         if found.error is not None:
             raise SchedulingError(found.error)
         return found

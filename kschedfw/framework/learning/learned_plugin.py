@@ -8,7 +8,7 @@ are the pod's signature (`Plugin.sign`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES, HookError
 from kschedfw.framework.learning.learned import Hook, LearnedFilter, LearnedHook, LearnedScore, Revision
-from kschedfw.framework.learning.places import Place, readers, reads_of_node, told_apart
+from kschedfw.framework.learning.places import Place, reads_of_node, told_apart
 from kschedfw.framework.learning.views import Notes, object_view
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.plugin import PURE_HOOKS, AnyPlugin, is_pure
@@ -43,8 +43,6 @@ class LearnedPlugin:
     _revision: Revision
     _of_pod: Notes = attrs.field(factory=Notes)
     _problem: str = ""
-    _known: int = -1
-    _sign: Callable[[Pod], tuple[Any, ...]] = lambda _pod: ()
 
     @classmethod
     def of(cls, plugin: AnyPlugin, hooks: Mapping[str, Hook], revision: Revision) -> LearnedPlugin:
@@ -75,19 +73,12 @@ class LearnedPlugin:
         places = [place for each in self.forms.values() for place in each.of_node.places]
         return reads_of_node(places)
 
-    def signer(self) -> Callable[[Pod], tuple[Any, ...]]:
-        """Return the function that signs pods, by what is known now."""
-        places = self._places_of_pods()
-        if len(places) != self._known:
-            self._known = len(places)
-            self._sign = readers(told_apart(places))
-        return self._sign
-
-    def _places_of_pods(self) -> Collection[Place]:
+    def places_of_pods(self) -> Sequence[Place]:
+        """Return the places whose values sign a pod, by what is known now."""
         places = dict(self._of_pod.places)
         for each in self.forms.values():
             places.update(each.of_pod.places)
-        return places
+        return told_apart(places)
 
     def note(self, hook: Hook, state: CycleState, pod: Pod) -> None:
         """Call a pre_filter or pre_score, and note what it reads of the pod.

@@ -77,20 +77,37 @@ def reader(place: Place) -> Callable[[object], Hashable]:
 
 def readers(places: Sequence[Place]) -> Callable[[object], tuple[Hashable, ...]]:
     """Return a function from a root to the values at all places, in their order."""
-    if not places:
-        return lambda _root: ()
     constants: dict[str, object] = {"ABSENT": ABSENT}
-    parts = [_expression(place, "root", constants) for place in places]
-    # Built as source since this runs for each pod and each changed node: a call for each step would take five times as
-    # long. The names are those of attributes of API classes, and keys are constants of the function.
+    # An exception means that something isn't there, and has to be found out place by place.
     each = [reader(place) for place in places]
     constants["place_by_place"] = lambda root: tuple([read_one(root) for read_one in each])
-    # An exception means that something isn't there, and has to be found out place by place.
+    return _compiled(_values(places, constants), constants)
+
+
+def readers_of_each(
+    groups: Sequence[Sequence[Place]],
+) -> Callable[[object], tuple[tuple[Hashable, ...], ...]]:
+    """Return a function from a root to what `readers` reads for each group, in one call."""
+    constants: dict[str, object] = {"ABSENT": ABSENT}
+    each = [readers(places) for places in groups]
+    constants["place_by_place"] = lambda root: tuple([read(root) for read in each])
+    return _compiled("".join(f"{_values(places, constants)}," for places in groups), constants)
+
+
+def _values(places: Sequence[Place], constants: dict[str, object]) -> str:
+    """Return the source of a tuple of the values at these places of `root`."""
+    parts = [f"{_expression(place, 'root', constants)}," for place in places]
+    return f"({''.join(parts)})"
+
+
+def _compiled(values: str, constants: dict[str, object]) -> Callable[[object], tuple[Any, ...]]:
+    """Return a function of this source, or of `place_by_place` where that raises."""
+    # Built as source since this runs for each pod and each changed node: a call for each step would take five times as
+    # long. The names are those of attributes of API classes, and keys are constants of the function.
     exec(
-        f"def read(root):\n try: return ({', '.join(parts)},)\n except Exception: return place_by_place(root)",
-        constants,
+        f"def read(root):\n try: return ({values})\n except Exception: return place_by_place(root)", constants
     )
-    return cast("Callable[[object], tuple[Hashable, ...]]", constants["read"])
+    return cast("Callable[[object], tuple[Any, ...]]", constants["read"])
 
 
 def _expression(place: Place, text: str, constants: dict[str, object]) -> str:

@@ -24,7 +24,6 @@ from kschedfw.framework.nodes.read_only import read_only_view
 _FIRST_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 _PODS_COLUMN = _FIRST_RESOURCES.index(PODS)
 _MAX_INT64 = (1 << 63) - 1
-_NOTHING = Resource()
 
 
 class NodeAmounts:
@@ -41,6 +40,8 @@ class NodeAmounts:
         self._largest: list[int] = [0] * FIRST_COLUMNS
         self._least_free: list[int] = [_MAX_INT64] * FIRST_COLUMNS
         """A lower bound of the free amount on every node, by column."""
+        self.is_exact = False
+        """True if the table has CPU and memory, and all amounts of both are exact in float64."""
         self._has_wrapped = False
         """True if an amount was ever below 0."""
 
@@ -51,12 +52,6 @@ class NodeAmounts:
         """
         column = self.columns.get(resource)
         return 0 if column is None else self._largest[column]
-
-    @property
-    def is_exact(self) -> bool:
-        """Tell whether the table has CPU and memory, and all amounts of both are exact in float64."""
-        largest = self._largest
-        return 0 < largest[0] <= LARGEST_EXACT and 0 < largest[1] <= LARGEST_EXACT
 
     def all_have_free(self, column: int, amount: int) -> bool:
         """Return whether every node has this much free of the resource in a column of `free`."""
@@ -81,34 +76,30 @@ class NodeAmounts:
 
     def _write_new(self, row: int, info: NodeInfo) -> None:
         """Write the amounts of a node into a new row."""
-        self._write_allocatable(row, info, _NOTHING)
-        self._write_pods(row, info, _NOTHING)
-        self._write_free(row, info, info)
+        self._write_allocatable(row, info, info)
+        self._write_pods(row, info, info)
 
-    def _write_allocatable(self, row: int, info: NodeInfo, before: Resource) -> None:
-        """Write what a node has; `before` are the allocatable amounts in the row, none in a new one."""
+    def _write_allocatable(self, row: int, info: NodeInfo, old: NodeInfo) -> None:
+        """Write what a node has; `old` is the state before. What is left must be written, too."""
         amounts = info.allocatable
-        self._write_amounts(self._allocatable, row, before, amounts, amounts.allowed_pod_number)
+        self._write_amounts(self._allocatable, row, old.allocatable, amounts, amounts.allowed_pod_number)
 
-    def _write_pods(self, row: int, info: NodeInfo, before: Resource) -> None:
-        """Write what a node's pods take; `before` are the requested amounts in the row, none in a new one."""
-        amounts, non_zero, largest = info.requested, info.non_zero_requested, self._largest
-        self._write_amounts(self._requested, row, before, amounts, len(info.pods))
+    def _write_pods(self, row: int, info: NodeInfo, old: NodeInfo) -> None:
+        """Write what a node's pods take, and what they leave; `old` is the state before."""
+        there, taken, pods = info.allocatable, info.requested, len(info.pods)
+        non_zero, largest = info.non_zero_requested, self._largest
+        self._write_amounts(self._requested, row, old.requested, taken, pods)
         cpu, memory = non_zero.milli_cpu, non_zero.memory
         ints, floats = self._non_zero.int_cells, self._non_zero.float_cells
         ints[0][row] = floats[0][row] = cpu
         ints[1][row] = floats[1][row] = memory
         if not (0 <= cpu <= largest[0] and 0 <= memory <= largest[1]):
             self._note_sizes(cpu, memory)
-
-    def _write_free(self, row: int, info: NodeInfo, old: NodeInfo) -> None:
-        """Write what is left in a row whose amounts are written; `old` is the state before."""
         if self._has_wrapped:
             self._subtract_free(row)
             return
         # No amount is below 0, so no difference wraps around. Python's integers take half the time of NumPy's.
         free, least = self._free_cells, self._least_free
-        there, taken, pods = info.allocatable, info.requested, len(info.pods)
         free[0][row] = cpu = there.milli_cpu - taken.milli_cpu
         free[1][row] = memory = there.memory - taken.memory
         free[2][row] = storage = there.ephemeral_storage - taken.ephemeral_storage
@@ -161,6 +152,8 @@ class NodeAmounts:
             self._largest[column], self._has_wrapped = _MAX_INT64, True
         elif amount > self._largest[column]:
             self._largest[column] = amount
+        cpu, memory = self._largest[:2]
+        self.is_exact = 0 < cpu <= LARGEST_EXACT and 0 < memory <= LARGEST_EXACT
 
     def _make_columns_of(self, infos: Iterable[NodeInfo]) -> None:
         """Add a column for each resource that one of the nodes names and none named before.

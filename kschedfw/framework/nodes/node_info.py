@@ -167,8 +167,8 @@ class NodeInfo:
     def _count(self, info: PodInfo) -> None:
         if info.has_affinity:
             self.pods_with_affinity = (*self.pods_with_affinity, info)
-        if info.required_anti_affinity_terms:
-            self.pods_with_required_anti_affinity = (*self.pods_with_required_anti_affinity, info)
+            if info.terms.required_anti_affinity:
+                self.pods_with_required_anti_affinity = (*self.pods_with_required_anti_affinity, info)
         pod, requests = info.pod, info.requests
         if pod.spec.volumes and pod.storage:
             self.pods_with_volumes = (*self.pods_with_volumes, info)
@@ -181,8 +181,8 @@ class NodeInfo:
     def _discount(self, info: PodInfo) -> None:
         if info.has_affinity:
             self.pods_with_affinity = _without(self.pods_with_affinity, info)
-        if info.required_anti_affinity_terms:
-            self.pods_with_required_anti_affinity = _without(self.pods_with_required_anti_affinity, info)
+            if info.terms.required_anti_affinity:
+                self.pods_with_required_anti_affinity = _without(self.pods_with_required_anti_affinity, info)
         if info.pod.spec.volumes and info.pod.storage:
             self.pods_with_volumes = _without(self.pods_with_volumes, info)
         self.requested = self.requested.minus(info.requests.amounts)

@@ -242,10 +242,14 @@ class PodInfo:
     @classmethod
     def of(cls, pod: Pod, *, largest_sum: bool = False) -> PodInfo:
         """Return the pod's values; with `largest_sum` a resize counts as since v1.37 (see `pod_requests`)."""
-        terms, requests = affinity_terms(pod), pod.requests
+        requests, affinity = pod.requests, pod.spec.affinity
         if largest_sum and pod.status.tells_of_resources:
             requests = pod_requests(pod, largest_sum=True)
-        return cls(pod, requests) if terms is NO_TERMS else cls(pod, requests, terms, bool(terms))
+        # As `affinity_terms` does, without a call for most pods.
+        if affinity.pod_affinity is None and affinity.pod_anti_affinity is None:
+            return cls(pod, requests)
+        terms = affinity_terms(pod)
+        return cls(pod, requests, terms, bool(terms))
 
     @property
     def required_affinity_terms(self) -> tuple[AffinityTerm, ...]:

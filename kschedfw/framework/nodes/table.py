@@ -212,16 +212,15 @@ class NodeTable(NodeAmounts):
         # Clones share what hasn't changed, so identity is enough.
         if node_changed:
             self._unschedulable[row] = info.node.spec.unschedulable
-            self._write_allocatable(row, info, old.allocatable)
+            self._write_allocatable(row, info, old)
             self.node_changes.append(row, len(infos))
             self.state_of_nodes = object()
         # PodInfos compare by identity, so this is a comparison of pointers.
         pods_changed = info.pods is not old.pods and (info.pods != old.pods or _sums_differ(info, old))
         if pods_changed:
-            self._write_pods(row, info, old.requested)
             self.pod_changes.append(row, len(infos))
         if node_changed or pods_changed:
-            self._write_free(row, info, old)
+            self._write_pods(row, info, old)
         for column in self._encoded.values() if node_changed else self._encoded_from_pods:
             column.update(row, info, self.node_infos)
         # Listeners come last: they may read the table, and find the new state in every column.

@@ -58,10 +58,11 @@ class DefaultSelectors:
 
     def of(self, pod: Pod) -> Selector:
         """Return the selector made of the pod's Services and controller; selects everything if the pod has neither."""
-        namespace = pod.metadata.namespace
+        meta = pod.metadata
+        namespace = meta.namespace
         services = self._cluster.list(Service, namespace)
-        labels = self._equalities(services, namespace, pod.metadata.labels) if services else EMPTY
-        owner = pod.metadata.controller
+        labels = self._equalities(services, namespace, meta.labels) if services else EMPTY
+        owner = meta.controller if meta.owner_references else None
         if owner is None:
             return _joined(labels, None) if labels else EVERYTHING
 

@@ -32,6 +32,8 @@ class TopologyIndex:
     def _fill(self) -> None:
         self._pods = PodCounters(self.domains, self._places)
         self._terms = TermGroups(self.domains)
+        self.has_terms = False
+        """True if any pod on a node has a term of any kind."""
         for row, info in enumerate(self._table.node_infos):
             self._add(info.pods, row, info.name)
 
@@ -40,11 +42,6 @@ class TopologyIndex:
     def counter(self, query: PodQuery) -> PodCounter | TransientCounter:
         """Return the counter of the pods on nodes that match the query."""
         return self._pods.counter(query, self._table.rows)
-
-    @property
-    def has_terms(self) -> bool:
-        """True if any pod on a node has a term of any kind."""
-        return bool(self._terms.groups)
 
     def terms_about(self, pod: Pod, namespace_labels: FrozenDict[str, str]) -> TermTally:
         """Return the terms of pods on nodes that select this pod, whose namespace has these labels."""
@@ -94,13 +91,19 @@ class TopologyIndex:
                 yield its.pod, row, info.name
 
     def _add(self, infos: Sequence[PodInfo], row: int, node_name: str) -> None:
+        counts = self._pods.are_asked
         for info in infos:
-            self._pods.add(info.pod, row, node_name)
+            if counts:
+                self._pods.add(info.pod, row, node_name)
             if info.has_affinity:
                 self._terms.add(info, row, node_name)
+                self.has_terms = bool(self._terms.groups)
 
     def _remove(self, infos: Sequence[PodInfo], row: int, node_name: str) -> None:
+        counts = self._pods.are_asked
         for info in infos:
-            self._pods.remove(info.pod, row, node_name)
+            if counts:
+                self._pods.remove(info.pod, row, node_name)
             if info.has_affinity:
                 self._terms.remove(info, row, node_name)
+                self.has_terms = bool(self._terms.groups)

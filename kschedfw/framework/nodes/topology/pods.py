@@ -179,8 +179,8 @@ class PodCounters:
         self._domains_of = domains_of
         self._places = places
         self._asked = AskedLabels()
-        self._is_asked = False
-        """True once a counter was asked for. Until then nothing is counted."""
+        self.are_asked = False
+        """True once a counter was asked for. Until then nothing is to be counted."""
         self._classes: dict[_ClassKey, LabelClass] = {}
         self._classes_by_label = LabelIndex[LabelClass]()
         self._with_own_counter: dict[LabelClass, None] = {}
@@ -203,8 +203,6 @@ class PodCounters:
 
     def add(self, pod: Pod, row: int, node_name: str) -> None:
         """Count a pod that is now on the node."""
-        if not self._is_asked:
-            return
         self._drop_counters_for_now()
         label_class = self._class_of(pod)
         label_class.by_node[node_name] = label_class.by_node.get(node_name, 0) + 1
@@ -213,8 +211,6 @@ class PodCounters:
 
     def remove(self, pod: Pod, row: int, node_name: str) -> None:
         """Remove a pod that left the node from the counts; `row` is -1 if the node itself is gone."""
-        if not self._is_asked:
-            return
         self._drop_counters_for_now()
         key = self._key_of(pod)
         label_class = self._classes[key]
@@ -258,8 +254,8 @@ class PodCounters:
     def _new_counter(
         self, query: PodQuery, rows: Mapping[str, int], *, is_first: bool
     ) -> PodCounter | TransientCounter:
-        if self._asked.ask_for(query.label_keys) or not self._is_asked:
-            self._is_asked = True
+        if self._asked.ask_for(query.label_keys) or not self.are_asked:
+            self.are_asked = True
             self._sort_pods_anew()
         candidates = self._classes_by_label.candidates(query.selector)
         matching = [each for each in candidates if query.matches(each.example)]

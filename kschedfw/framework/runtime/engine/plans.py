@@ -17,6 +17,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.learning.learned import Revision
+from kschedfw.framework.learning.places import readers_of_each
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
@@ -83,10 +84,13 @@ class Plans:
     def _begin(self) -> None:
         """Begin without plans, and with the signatures of what is known now of pure hooks."""
         self._known = self.revision.number
-        self._signing = [
-            each for each in self._steps if self._keeps and each.signs and each not in self._ruled
-        ]
-        self._sign = [each.signer() for each in self._signing]
+        signing = [each for each in self._steps if self._keeps and each.signs and each not in self._ruled]
+        self._declared = [each for each in signing if each.declares]
+        self._sign = [each.sign for each in self._declared]
+        learned = [each for each in signing if not each.declares]
+        self._read = readers_of_each([each.learned.places_of_pods() for each in learned])
+        """The function from a pod to its learned signatures."""
+        self._signing = [*self._declared, *learned]
         self._plans: OrderedDict[_Key, Plan] = OrderedDict()
         # Weak, so that an answer goes with the last plan that uses it: plans share them, and only plans are counted.
         self._kept: WeakValueDictionary[tuple[str, Hashable], Kept] = WeakValueDictionary()
@@ -127,7 +131,7 @@ class Plans:
         is_computed = computes and self._is_computed(pod, table)
         try:
             # The fast way, without a `try` per plugin; only if a plugin fails are they asked again, one by one.
-            signatures: _Key = tuple([sign(pod) for sign in self._sign])
+            signatures: _Key = (*[sign(pod) for sign in self._sign], *self._read(pod))
             if (
                 signatures == self._latest_signatures
                 and is_computed is self._latest_is_computed
@@ -146,7 +150,8 @@ class Plans:
                     return self._latest
             known = self._plans.get((is_computed, *signatures))
         except HOOK_FAILURES:
-            signatures = self._kept_signatures(tuple([each.sign_or_none(pod) for each in self._signing]))
+            declared = [each.sign_or_none(pod) for each in self._declared]
+            signatures = self._kept_signatures((*declared, *self._read(pod)))
             known = self._plans.get((is_computed, *signatures))
         if known is None:
             known = self._add(signatures, table, is_computed=is_computed)
@@ -167,9 +172,7 @@ class Plans:
         if not wanted and not amounts.scalar_resources:
             return True
         # Plugins that score resources don't sign a pod whose resources devices may provide.
-        return wanted.keys() <= table.columns.keys() and None not in [
-            each.signer()(pod) for each in self._ruled
-        ]
+        return wanted.keys() <= table.columns.keys() and None not in [each.sign(pod) for each in self._ruled]
 
     def _kept_signatures(self, signatures: _Key) -> _Key:
         """Return the signatures, with `_NOT_KEPT` in place of those whose answers aren't kept."""

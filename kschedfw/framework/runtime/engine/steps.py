@@ -111,7 +111,8 @@ class Step:
     name: str = attrs.field(init=False)
     declares: bool = attrs.field(init=False)
     """True if the plugin says itself what it `reads`, and signs pods."""
-    _declared_sign: Hook = attrs.field(init=False)
+    sign: Hook = attrs.field(init=False)
+    """The plugin's own `sign`."""
     _latest: BoundedDict[Hashable, None] | None = attrs.field(default=None, init=False)
     """The latest signatures; None if answers to all signatures are kept."""
     _latest_of: Reads | None = attrs.field(default=None, init=False)
@@ -130,8 +131,8 @@ class Step:
     def _may_sign(self) -> bool:
         return self.plugin.reads is not None and type(self.plugin).sign is not Plugin.sign
 
-    @_declared_sign.default
-    def _sign(self) -> Hook:
+    @sign.default
+    def _own_sign(self) -> Hook:
         return asked_method(self.plugin, "sign")
 
     @property
@@ -143,10 +144,6 @@ class Step:
     def is_learned(self) -> bool:
         """True if signatures are learned."""
         return not self.declares and self.learned.signs
-
-    def signer(self) -> Hook:
-        """Return the function that signs pods now."""
-        return self._declared_sign if self.declares else self.learned.signer()
 
     @_refuses_by_domain.default
     def _has_refusals(self) -> bool:
@@ -176,9 +173,9 @@ class Step:
         return self.filter is None or self.pre_filter is not None
 
     def sign_or_none(self, pod: Pod) -> Hashable | None:
-        """Return the pod's signature; None if there is none, or the plugin fails to make one."""
+        """Return the pod's signature by `sign`; None if there is none, or the plugin fails to make one."""
         try:
-            signature: Hashable | None = self.signer()(pod)
+            signature: Hashable | None = self.sign(pod)
             # An unhashable signature can't be a key. It counts as a failure of the plugin, like an exception.
             hash(signature)
         except HOOK_FAILURES as error:
