@@ -30,7 +30,7 @@ from kschedfw_devices.dynamic_resources.inventory import (
 )
 from kschedfw_devices.dynamic_resources.pruning import Pruning
 from kschedfw_devices.dynamic_resources.requests import Found, Option, WantedClaim
-from kschedfw_devices.dynamic_resources.usage import Usage
+from kschedfw_devices.dynamic_resources.usage import NOTHING_USED, Usage
 
 _STEPS_OF_CAPACITY: Final = 3
 """Steps for rounding a requested capacity, and comparing it with the free capacity."""
@@ -221,25 +221,40 @@ class DeviceSearch:
         return has_too_many
 
     def _next_device(self, wanted: WantedClaim, option: Option, place: _Place) -> _Moves:
-        concerning = self._concerning(place.claim, option)
-        candidates = self._reach.candidates(option.selectors, self._budget)
+        concerning, budget = self._concerning(place.claim, option), self._budget
+        candidates = self._reach.candidates(option.selectors, option.capacity, budget)
         failed: set[Hashable] = set()
         """The likenesses of the devices that led to no solution at this place of the search."""
+        seen, used, counters = None, NOTHING_USED.taken, None
+        # There may be thousands of candidates, of which nearly all are refused: these take as few calls as can be.
         for index in range(place.after, len(candidates)):
-            self._budget.spend(1)
-            slice_, position, fails = candidates[index]
+            slice_, position, fails, has_amounts = candidates[index]
             device = slice_.devices[position]
-            if self._is_in_use(place.claim, option, device):
+            if slice_ is not seen:
+                seen, used, counters = slice_, self._usage.of(slice_.pool).taken, None
+            if (device.id[2] in used and not option.admin_access) or (
+                device.id in self._taken and self._is_in_use(place.claim, option, device)
+            ):
+                budget.spend(1)
                 continue
-            if fails:
-                # evaluated again, for the error that names the selector
-                self._is_selected(wanted, option, slice_, position)
-            if not self._has_capacity(option, device):
+            is_shared = device.device.allow_multiple_allocations
+            if fails or is_shared:
+                budget.spend(1)
+                if fails:
+                    # evaluated again, for the error that names the selector
+                    self._is_selected(wanted, option, slice_, position)
+                has_amounts = self._has_capacity(option, device)
+            else:
+                budget.spend(1 + _STEPS_OF_CAPACITY * len(device.device.capacity))
+            if not has_amounts or (failed and self._likeness(device) in failed):
                 continue
-            if failed and self._likeness(device) in failed:
+            takes_counters = bool(device.device.consumes_counters)
+            if concerning and not (is_shared and takes_counters) and not concerning[0].allows(device):
+                # Checked here, where it costs less than in `_take`.
+                if takes_counters:
+                    counters = counters or self._counters_of(device)
+                    counters.take_later(device.device)
                 continue
-            if concerning and not device.device.consumes_counters and not concerning[0].allows(device):
-                continue  # checked here, where it costs less than in `_take`
             if give_back := self._take(place.claim, wanted, option, device):
                 has_too_many = yield place._replace(found=place.found + 1, after=index + 1)
                 give_back()

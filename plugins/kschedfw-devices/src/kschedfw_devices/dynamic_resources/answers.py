@@ -1,6 +1,7 @@
 """The cache of allocation searches, shared by pods with equal claims, until devices are allocated or freed.
 
-The found devices aren't kept: a pod gets them on one node alone, where they are searched for again.
+Of the found devices the latest ones are kept, for the pod itself: it gets them on one node alone, where they may have
+to be searched for again.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class KeptAnswers:
             self.scores = np.concatenate((self.scores, np.zeros(more, dtype=np.int32)))
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Question:
     """The allocation problem of a pod: its claims, and the usage of devices."""
 
@@ -126,6 +127,8 @@ class Question:
     _timeout: float
     _inventory: Inventory
     _kept: KeptAnswers
+    _solved: tuple[ReachablePools, Answer, Solution] | None = attrs.field(default=None, init=False)
+    """The latest reach with devices for the claims. Where all nodes share one, it is that of the chosen node."""
 
     def answer(self, reach: ReachablePools) -> Answer:
         """Return whether the devices in reach suffice.
@@ -175,7 +178,9 @@ class Question:
         return np.array([self.answer(reach).score for reach in reaches], dtype=np.int64)
 
     def solve(self, reach: ReachablePools) -> tuple[Answer, Solution]:
-        """Return the devices for the claims, searched for without the cache."""
+        """Return the devices for the claims: those of the latest search if it was in this reach and found some."""
+        if self._solved is not None and self._solved[0] is reach:
+            return self._solved[1:]
         budget = budget_of(reach, self._timeout)
         search = DeviceSearch(self.wanted, reach, self._usage, budget)
         try:
@@ -188,7 +193,8 @@ class Question:
         if found is None:
             return Answer(PROBLEMS.index(CANNOT_ALLOCATE)), ()
         score = sum(option.score for each in found for option in {one.option for one in each})
-        return Answer(0, score), found
+        self._solved = reach, Answer(0, score), found
+        return self._solved[1:]
 
 
 def budget_of(reach: ReachablePools, timeout: float) -> Budget:

@@ -93,9 +93,12 @@ class PoolCounters:
     def __init__(self, pool: Pool, usage: PoolUsage) -> None:
         self._counted = _Counted.of(pool, usage)
         self._taken: dict[CounterName, list[Quantity]] = {}
+        self._to_take: list[Device] = []
+        """The devices to take before anybody looks at the counters again."""
 
     def suffice_for(self, device: Device) -> bool:
         """Tell whether the counters suffice for one of the pool's devices."""
+        self._settle()
         counted = self._counted
         alone = counted.suffice_alone[id(device)]
         # Most cards are used up, and what a search takes leaves no more of them.
@@ -105,6 +108,7 @@ class PoolCounters:
 
     def shortages(self, device: Device) -> Iterator[tuple[CounterName, Quantity, Quantity]]:
         """Yield the counters that don't suffice, with the amount that the device needs and the amount left."""
+        self._settle()
         counted = self._counted
         for name, amount in dict(consumption_of(device)).items():
             there = counted.there.get(name, _NOTHING)
@@ -119,7 +123,18 @@ class PoolCounters:
             self._taken.setdefault(name, []).append(amount)
         return True
 
+    def take_later(self, device: Device) -> None:
+        """Do as `take` does, but not before the counters are looked at again: for most pools nobody does."""
+        self._to_take.append(device)
+
+    def _settle(self) -> None:
+        while self._to_take:
+            due, self._to_take = self._to_take, []
+            for device in due:
+                self.take(device)
+
     def give_back(self, device: Device) -> None:
+        self._settle()
         for name, amount in consumption_of(device):
             self._taken[name].remove(amount)
             if not self._taken[name]:

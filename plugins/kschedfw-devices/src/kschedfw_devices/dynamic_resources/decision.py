@@ -118,7 +118,7 @@ class PodDevices:
         return NOT_AVAILABLE if self.unavailable_on(info.node) else ""
 
     def on(self, info: NodeInfo) -> NodeDevices:
-        """Return the node's devices for the pod, searched for without the cache. Raises as `problem_on`."""
+        """Return the node's devices for the pod. Raises as `problem_on`."""
         resources, problem = self.resources_on(info.allocatable)
         if problem:
             return NodeDevices(problem)

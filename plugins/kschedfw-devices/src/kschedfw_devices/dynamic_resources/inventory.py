@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
-from kschedfw import Node
+from kschedfw import FrozenDict, Node, Quantity
 from kschedfw.api import BoundedDict, CounterSet, Device, DeviceAttribute, NodeSelector, ResourceSlice
 from kschedfw.plugins import any_matches, usable_terms
 from kschedfw_devices import cel
-from kschedfw_devices.dynamic_resources.capacity import with_fractions
+from kschedfw_devices.dynamic_resources.capacity import has_amounts, with_fractions
 
 if TYPE_CHECKING:
     # `cel` is used by its attributes: the compiler of selectors is loaded with the first one.
@@ -141,8 +141,9 @@ class PublishedSlice:
 Expressions: TypeAlias = tuple[str, ...]
 Selectors: TypeAlias = tuple[Expressions, Expressions]
 """The selectors of a class, and those of a request."""
-Candidate: TypeAlias = tuple[PublishedSlice, int, bool]
-"""A slice, the position of a device in it, and whether a selector can't be evaluated for that."""
+Candidate: TypeAlias = tuple[PublishedSlice, int, bool, bool]
+"""A slice, the position of a device in it, whether a selector can't be evaluated for that, and whether the device has
+the wanted capacity while nobody uses it."""
 
 
 def _evaluated(
@@ -261,23 +262,30 @@ class ReachablePools:
     number: int
     node: Node
     pools: Sequence[NodePool]
-    _candidates: dict[Selectors, Sequence[Candidate]] = attrs.field(factory=dict, init=False)
+    _candidates: dict[tuple[Selectors, FrozenDict[str, Quantity]], Sequence[Candidate]] = attrs.field(
+        factory=dict, init=False
+    )
 
-    def candidates(self, selectors: Selectors, budget: Budget) -> Sequence[Candidate]:
+    def candidates(
+        self, selectors: Selectors, capacity: FrozenDict[str, Quantity], budget: Budget
+    ) -> Sequence[Candidate]:
         """Return the usable devices that match the selectors of class and request, in the order of the search.
+
+        `capacity` is the wanted one, which a device may lack.
 
         Raises:
             OutOfStepsError: the budget is spent.
         """
-        known = self._candidates.get(selectors)
+        known = self._candidates.get((selectors, capacity))
         if known is None:
             if len(self._candidates) >= _MOST_CANDIDATES:
                 self._candidates.clear()
-            known = self._candidates[selectors] = list(self._find_candidates(*selectors, budget))
+            found = self._find_candidates(*selectors, capacity, budget)
+            known = self._candidates[selectors, capacity] = list(found)
         return known
 
     def _find_candidates(
-        self, of_class: Expressions, own: Expressions, budget: Budget
+        self, of_class: Expressions, own: Expressions, capacity: FrozenDict[str, Quantity], budget: Budget
     ) -> Iterator[Candidate]:
         for pool in self.pools:
             if not pool.can_be_used:
@@ -293,10 +301,10 @@ class ReachablePools:
                     except SelectorFailure:
                         # Selectors come before the nodes of a device, as in v1.36: a failure counts even for
                         # a device that this node doesn't reach.
-                        yield slice_, position, True
+                        yield slice_, position, True, True
                     else:
                         if device.is_reached_by(self.node):
-                            yield slice_, position, False
+                            yield slice_, position, False, has_amounts(device.device.capacity, capacity)
 
     @cached_property
     def device_count(self) -> int:

@@ -57,7 +57,9 @@ class Pruning:
             return _Choice(option, frozenset(self._all[option]), frozenset(), is_constrained)
         matching: set[PublishedDevice] = set()
         failing: set[PublishedDevice] = set()
-        for slice_, position, fails in self._reach.candidates(option.selectors, self._budget):
+        for slice_, position, fails, _ in self._reach.candidates(
+            option.selectors, option.capacity, self._budget
+        ):
             self._budget.spend(1)
             (failing if fails else matching).add(slice_.devices[position])
         return _Choice(option, frozenset(matching), frozenset(failing), is_constrained)
