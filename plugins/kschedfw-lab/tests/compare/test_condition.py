@@ -7,7 +7,7 @@ from compare.scenes import packing, pod, spreading, two_nodes
 from hypothesis import given
 from hypothesis import strategies as st
 from kschedfw_lab.compare import Comparison, Condition, ConditionError, compare, failures
-from kschedfw_lab.compare.grammar import DEEPEST, LONGEST
+from kschedfw_lab.expressions import DEEPEST, LONGEST
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,8 @@ def test_the_scene(comparison: Comparison) -> None:
         "1 < pods",
         "nodesInUse == 2",
         "fragmentation.example.com/gpu == 0",
+        "placed > baseline.placed * 140%",
+        "2 * baseline.placed > placed",
     ],
 )
 def test_what_holds(text: str, comparison: Comparison) -> None:
@@ -81,7 +83,9 @@ def test_the_resources_that_it_asks_about() -> None:
     [
         ("", "a metric or a number is missing at the end"),
         ("move", "there is no metric 'move'; did you mean moved?"),
-        ("__import__('os')", "is not understood"),
+        ("__import__('os')", "there is no metric '__import__'"),
+        ("moved == 'a'", "a metric or a number is missing before \"'a'\""),
+        ("moved ? 1", "is not understood"),
         ("utilisation", "there is no metric 'utilisation'; there are pods, placed"),
         ("utilization.cpu < 5%", r"did you mean utilisation\.cpu\?"),
         ("imbalnce.nvidia.com/gpu", r"did you mean imbalance\.nvidia\.com/gpu\?"),
@@ -98,7 +102,8 @@ def test_the_resources_that_it_asks_about() -> None:
         ("moved > utilisation.cpu", "a count and a share can't be compared"),
         ("moved + utilisation.cpu", "a count and a share can't be added up"),
         ("baseline.moved", "moved is what differs from the baseline"),
-        ("moved ** 2", "is not understood"),
+        ("moved ** 2", r"a metric or a number is missing before '\*'"),
+        ("moved * placed", "a count and a count can't be multiplied"),
         ("(" * (DEEPEST + 1), f"nested more than {DEEPEST} levels deep"),
         ("not " * (DEEPEST + 1) + "moved", f"nested more than {DEEPEST} levels deep"),
         ("moved" + " " * LONGEST, f"at most {LONGEST}"),

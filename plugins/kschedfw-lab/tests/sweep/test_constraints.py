@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kschedfw_lab import SweepError
-from kschedfw_lab.sweep.constraints import Constraint, Scalar
+from kschedfw_lab.expressions import Scalar
+from kschedfw_lab.sweep.constraints import Constraint
 
 CELL: dict[str, Scalar] = {
     "nodes": 10,
@@ -39,6 +40,8 @@ def holds(text: str) -> bool:
         "not (nodes < 5 or nodes > 20)",
         "arrivals == false and rate == null",
         "strategy",
+        "share <= 50%",
+        "share + 0.1 + 0.2 == 0.8",
     ],
 )
 def test_what_holds(text: str) -> None:

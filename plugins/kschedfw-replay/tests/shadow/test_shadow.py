@@ -11,9 +11,10 @@ import pytest
 from holding import held
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kschedfw_lab.compare import ConditionError
 from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison
 from kschedfw_replay.shadow.shadow import Shadow
-from kschedfw_replay.shadow.tally import Condition, ConditionError, Tally
+from kschedfw_replay.shadow.tally import Alarm, Tally
 
 from kschedfw import (
     InMemoryCluster,
@@ -202,29 +203,31 @@ def test_nothing_is_written_whatever_is_decided() -> None:
         ("better==1", True),
         ("unknown>50%", False),
         ("p99>0", True),
+        ("failed or better + unknown > 0 and same", True),
     ],
 )
 def test_conditions(text: str, holds: bool) -> None:
     room = Room([node("a"), node("b")], parse_configuration(PACKING, registry=REGISTRY))
     tally = Tally()
-    condition = Condition.parse(text)
-    assert not condition.holds(tally)
+    alarm = Alarm.parse(text)
+    assert not alarm.holds(tally)
     for number, comparison in enumerate(room.schedule(*pods(1, 1))):
         tally.add(attrs.evolve(comparison, seconds=0.001 * (number + 1)))
-    assert condition.holds(tally) is holds
+    assert alarm.holds(tally) is holds
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("agreement<<9", "is no condition such as"),
-        ("agreemnet<9", "there is no metric 'agreemnet'"),
-        ("p99<5%", "is in milliseconds, which no percentage goes with"),
+        ("agreement<<9", "a metric or a number is missing before '<'"),
+        ("agreemnet<9", "there is no metric 'agreemnet'; there are decisions, agreement, "),
+        ("p99<5%", "a percentage can't be compared with a number"),
+        ("baseline.same>1", "so the baseline has none"),
     ],
 )
 def test_what_is_no_condition_is_refused(text: str, why: str) -> None:
     with pytest.raises(ConditionError, match=why):
-        Condition.parse(text)
+        Alarm.parse(text)
 
 
 def test_a_better_node_may_be_one_at_which_the_cluster_did_not_look() -> None:

@@ -1,20 +1,14 @@
 """Conditions on the metrics of a comparison: `moved > 5%`, `placed < baseline.placed and lost`.
 
-    leaf    = sum [("<" | "<=" | ">" | ">=" | "==" | "!=") sum]
-    sum     = operand {("+" | "-") operand}
-    operand = number ["%"] | ["baseline."] metric
-
-`kschedfw_lab.compare.grammar` defines how leaves are joined.
-
-A metric alone holds if it isn't 0. If a percentage is compared with counts of pods, it is a percentage of all pods.
+`kschedfw_lab.expressions` has the language. Names are metrics of the tested run, or with `baseline.` before them of the
+baseline. If a percentage is compared with counts of pods, it is a percentage of all pods.
 """
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Final, Generic, TypeVar, overload
 
 import attrs
@@ -22,27 +16,25 @@ import attrs
 from kschedfw import KschedfwError
 from kschedfw_lab.compare import metric_values
 from kschedfw_lab.compare.comparison import Comparison
-from kschedfw_lab.compare.grammar import LONGEST, WORDS, Expression, Parser
 from kschedfw_lab.compare.metric_values import Vocabulary, resource_of
 from kschedfw_lab.compare.metrics import Unit
+from kschedfw_lab.expressions import (
+    Combined,
+    Compared,
+    Constant,
+    ExpressionError,
+    Name,
+    Term,
+    Test,
+    comparisons,
+    holds,
+    parse,
+)
 
 ComparisonT = TypeVar("ComparisonT")
 
 BASELINE: Final = "baseline."
-
-_TOKEN = re.compile(
-    r"(?P<number>\d{1,15}(?:\.\d{1,15})?)"
-    r"|(?P<name>[A-Za-z](?:[\w./-]*\w)?)"
-    r"|(?P<sign><=|>=|==|!=|[-<>()+%])"
-)
-_COMPARE: Final[Mapping[str, Callable[[Fraction, Fraction], bool]]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
+OPERANDS: Final = "a metric or a number"
 
 
 class ConditionError(KschedfwError, ValueError):
@@ -50,100 +42,12 @@ class ConditionError(KschedfwError, ValueError):
 
 
 @attrs.frozen
-class Metric(Generic[ComparisonT]):
-    """A metric of the tested run, or of the baseline."""
-
-    name: str
-    unit: Unit
-    of_baseline: bool
-    vocabulary: Vocabulary[ComparisonT] = attrs.field(repr=False)
-
-    def __str__(self) -> str:
-        return f"{BASELINE if self.of_baseline else ''}{self.name}"
-
-    def value(self, comparison: ComparisonT, index: int) -> Fraction:
-        return self.vocabulary.value_of(self.name, comparison, 0 if self.of_baseline else index)
-
-    def shown(self, comparison: ComparisonT, index: int) -> str:
-        """Format the metric's value."""
-        value = self.value(comparison, index)
-        match self.unit:
-            case Unit.SHARE:
-                return f"{float(value * 100):.1f}%"
-            case Unit.SECONDS:
-                return f"{float(value):,.3f} s"
-            case Unit.NUMBER:
-                return f"{float(value):,.6g}"
-            case Unit.COUNT if self.name in self.vocabulary.DIFFERENCES:
-                return f"{int(value):,} of {self.vocabulary.pods_of(comparison, index):,} pods"
-            case Unit.COUNT:
-                return f"{int(value):,}"
-
-
-@attrs.frozen
-class Number:
-    """A number as it was written, optionally with a percent sign."""
-
-    value: Fraction
-    is_percent: bool = False
-
-
-@attrs.frozen
-class Sum(Generic[ComparisonT]):
-    """Operands with their signs, 1 or -1. `unit` is that of all metrics in the sum; None if it has only numbers."""
-
-    parts: tuple[tuple[int, Metric[ComparisonT] | Number], ...]
-    unit: Unit | None
-    vocabulary: Vocabulary[ComparisonT] = attrs.field(repr=False)
-
-    def value(self, comparison: ComparisonT, index: int, unit: Unit) -> Fraction:
-        """Return the sum's value in an expression with this unit."""
-        # Fractions, so that a threshold such as 5 % of the pods is compared exactly.
-        total = Fraction(0)
-        for sign, part in self.parts:
-            if isinstance(part, Metric):
-                total += sign * part.value(comparison, index)
-            elif part.is_percent:
-                whole = self.vocabulary.pods_of(comparison, index) if unit is Unit.COUNT else 1
-                total += sign * part.value * whole / 100
-            else:
-                total += sign * part.value
-        return total
-
-    @property
-    def has_percent(self) -> bool:
-        return any(isinstance(part, Number) and part.is_percent for _, part in self.parts)
-
-    @property
-    def metrics(self) -> Iterator[Metric[ComparisonT]]:
-        return (part for _, part in self.parts if isinstance(part, Metric))
-
-
-@attrs.frozen
-class Compared(Generic[ComparisonT]):
-    """A comparison of two sums, or of one sum with 0."""
-
-    left: Sum[ComparisonT]
-    sign: str
-    right: Sum[ComparisonT]
-    unit: Unit
-
-    @property
-    def metrics(self) -> Iterator[Metric[ComparisonT]]:
-        yield from self.left.metrics
-        yield from self.right.metrics
-
-    def holds(self, comparison: ComparisonT, index: int) -> bool:
-        left = self.left.value(comparison, index, self.unit)
-        return _COMPARE[self.sign](left, self.right.value(comparison, index, self.unit))
-
-
-@attrs.frozen
 class Condition(Generic[ComparisonT]):
-    """A condition and its text."""
+    """A condition and its text. Its metrics are those of the vocabulary."""
 
     text: str
-    test: Expression[Compared[ComparisonT]]
+    test: Test
+    vocabulary: Vocabulary[ComparisonT] = attrs.field(repr=False)
 
     @overload
     @classmethod
@@ -162,36 +66,62 @@ class Condition(Generic[ComparisonT]):
         Raises:
             ConditionError: the text isn't a condition, or is too long or too deeply nested.
         """
-        if len(text) > LONGEST:
-            raise ConditionError(f"a condition of {len(text):,} characters; at most {LONGEST}")
         if vocabulary is None:
-            return Condition(text, _Parser(text, metric_values).whole())
-        return Condition(text, _Parser(text, vocabulary).whole())
+            return Condition.parse(text, metric_values)
+        operand, check = partial(_metric, vocabulary), partial(_checked_unit, vocabulary)
+        try:
+            return Condition(text, parse(text, "condition", OPERANDS, operand, check), vocabulary)
+        except ExpressionError as error:
+            raise ConditionError(str(error)) from None
 
     @property
-    def metrics(self) -> tuple[Metric[ComparisonT], ...]:
-        return tuple(dict.fromkeys(metric for leaf in self.test.leaves for metric in leaf.metrics))
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that the condition names, those of the baseline with `baseline.` before them."""
+        return tuple(dict.fromkeys(name for each in comparisons(self.test) for name in each.names))
 
     @property
     def resources(self) -> frozenset[str]:
         """The resources whose metrics the condition names."""
-        return frozenset(name for each in self.metrics if (name := resource_of(each.name)) is not None)
+        named = (resource_of(name.removeprefix(BASELINE)) for name in self.metrics)
+        return frozenset(resource for resource in named if resource is not None)
 
     def holds(self, comparison: ComparisonT, index: int) -> bool:
         """Return whether the condition is true for the run with this index. The baseline can't be tested."""
-        return self.test.holds(lambda leaf: leaf.holds(comparison, index))
+
+        def whole_of(compared: Compared) -> int:
+            is_count = _checked_unit(self.vocabulary, compared) is Unit.COUNT
+            return self.vocabulary.pods_of(comparison, index) if is_count else 1
+
+        return holds(self.test, lambda name: self._value(name, comparison, index), whole_of)
 
     def values(self, comparison: ComparisonT, index: int) -> dict[str, int | float]:
         """Return the values of the condition's metrics, by the metrics' text."""
-        found = {metric: metric.value(comparison, index) for metric in self.metrics}
+        found = {name: self._value(name, comparison, index) for name in self.metrics}
         return {
-            str(metric): int(value) if metric.unit is Unit.COUNT else float(value)
-            for metric, value in found.items()
+            name: int(value) if _unit_of(self.vocabulary, Name(name)) is Unit.COUNT else float(value)
+            for name, value in found.items()
         }
 
     def told(self, comparison: ComparisonT, index: int) -> str:
         """Format the condition's metrics with their values."""
-        return ", ".join(f"{metric} is {metric.shown(comparison, index)}" for metric in self.metrics)
+        return ", ".join(f"{name} is {self._shown(name, comparison, index)}" for name in self.metrics)
+
+    def _value(self, name: str, comparison: ComparisonT, index: int) -> Fraction:
+        index = 0 if name.startswith(BASELINE) else index
+        return self.vocabulary.value_of(name.removeprefix(BASELINE), comparison, index)
+
+    def _shown(self, name: str, comparison: ComparisonT, index: int) -> str:
+        value = self._value(name, comparison, index)
+        match _unit_of(self.vocabulary, Name(name)):
+            case Unit.SHARE:
+                return f"{float(value * 100):.1f}%"
+            case Unit.SECONDS:
+                return f"{float(value):,.3f} s"
+            case Unit.COUNT if name in self.vocabulary.DIFFERENCES:
+                return f"{int(value):,} of {self.vocabulary.pods_of(comparison, index):,} pods"
+            case Unit.COUNT:
+                return f"{int(value):,}"
+        return f"{float(value):,.6g}"
 
 
 @attrs.frozen
@@ -228,59 +158,64 @@ def failures_of(
     ]
 
 
-class _Parser(Parser[Compared[ComparisonT]]):
-    token = _TOKEN
+def _metric(vocabulary: Vocabulary[ComparisonT], token: str) -> Name:
+    """Return the metric that a token names.
 
-    def __init__(self, text: str, vocabulary: Vocabulary[ComparisonT]) -> None:
-        super().__init__(text)
-        self._vocabulary = vocabulary
-
-    def error(self, why: str) -> ConditionError:
-        return ConditionError(f"{self.text!r} is no condition: {why}")
-
-    def leaf(self) -> Compared[ComparisonT]:
-        left = self._sum()
-        sign = next((sign for sign in _COMPARE if self.take(sign)), None)
-        zero: Sum[ComparisonT] = Sum(((1, Number(Fraction(0))),), None, self._vocabulary)
-        right = zero if sign is None else self._sum()
-        units = {unit for unit in (left.unit, right.unit) if unit is not None}
-        if not units:
-            raise self.error("a metric is missing: numbers alone say nothing")
-        if len(units) > 1:
-            raise self.error(f"{_joined(units)} can't be compared")
-        (unit,) = units
-        if unit in (Unit.SECONDS, Unit.NUMBER) and (left.has_percent or right.has_percent):
-            raise self.error(f"a percentage can't be compared with {unit.value}")
-        return Compared(left, sign or "!=", right, unit)
-
-    def _sum(self) -> Sum[ComparisonT]:
-        parts = [(1, self._operand())]
-        while self.peek() in ("+", "-"):
-            sign = 1 if self.pop() == "+" else -1
-            parts.append((sign, self._operand()))
-        units = {part.unit for _, part in parts if isinstance(part, Metric)}
-        if len(units) > 1:
-            raise self.error(f"{_joined(units)} can't be added up")
-        return Sum(tuple(parts), units.pop() if units else None, self._vocabulary)
-
-    def _operand(self) -> Metric[ComparisonT] | Number:
-        token = self.pop()
-        if token[:1].isdecimal():
-            return Number(Fraction(token), is_percent=self.take("%"))
-        if not token[:1].isalpha() or token in WORDS:
-            raise self.error(
-                f"a metric or a number is missing{f' before {token!r}' if token else ' at the end'}"
-            )
-        of_baseline, name = token.startswith(BASELINE), token.removeprefix(BASELINE)
-        unit = self._vocabulary.unit_of(name)
-        if unit is None:
-            similar = self._vocabulary.similar_to(name)
-            hint = f"there are {self._vocabulary.names()}" if similar is None else f"did you mean {similar}?"
-            raise self.error(f"there is no metric {name!r}; {hint}")
-        if of_baseline and name in self._vocabulary.DIFFERENCES:
-            raise self.error(f"{token}: {name} is what differs from the baseline, so the baseline has none")
-        return Metric(name, unit, of_baseline, self._vocabulary)
+    Raises:
+        ExpressionError: it names none.
+    """
+    if token[0] in ("'", '"'):
+        raise ExpressionError(f"{OPERANDS} is missing before {token!r}")
+    name = token.removeprefix(BASELINE)
+    if vocabulary.unit_of(name) is None:
+        similar = vocabulary.similar_to(name)
+        hint = f"there are {vocabulary.names()}" if similar is None else f"did you mean {similar}?"
+        raise ExpressionError(f"there is no metric {name!r}; {hint}")
+    if name != token and name in vocabulary.DIFFERENCES:
+        why = f"{name} is what differs from the baseline, so the baseline has none"
+        raise ExpressionError(f"{token}: {why}")
+    return Name(token)
 
 
-def _joined(units: Collection[Unit]) -> str:
+def _checked_unit(vocabulary: Vocabulary[ComparisonT], compared: Compared) -> Unit:
+    """Return the unit of a comparison's metrics.
+
+    Raises:
+        ExpressionError: there is no metric, or the units don't go with each other.
+    """
+    terms = (compared.left, compared.right)
+    units = {unit for term in terms if (unit := _unit_of(vocabulary, term)) is not None}
+    if not units:
+        raise ExpressionError("a metric is missing: numbers alone say nothing")
+    if len(units) > 1:
+        raise ExpressionError(f"{_listed(units)} can't be compared")
+    (unit,) = units
+    if unit in (Unit.SECONDS, Unit.NUMBER) and any(map(_has_percent, terms)):
+        raise ExpressionError(f"a percentage can't be compared with {unit.value}")
+    return unit
+
+
+def _unit_of(vocabulary: Vocabulary[ComparisonT], term: Term) -> Unit | None:
+    """Return the unit of a term; None if it has only numbers."""
+    match term:
+        case Name(text):
+            return vocabulary.unit_of(text.removeprefix(BASELINE))
+        case Combined(left, sign, right):
+            both = (_unit_of(vocabulary, left), _unit_of(vocabulary, right))
+            units = [unit for unit in both if unit is not None]
+            if len(units if sign == "*" else {*units}) > 1:
+                what = "multiplied" if sign == "*" else "added up"
+                raise ExpressionError(f"{_listed(units)} can't be {what}")
+            return units[0] if units else None
+    return None
+
+
+def _has_percent(term: Term) -> bool:
+    """Tell whether the term has a percentage outside of products: `110%` of something is a plain number."""
+    if isinstance(term, Combined):
+        return term.sign != "*" and (_has_percent(term.left) or _has_percent(term.right))
+    return isinstance(term, Constant) and term.is_percent
+
+
+def _listed(units: Iterable[Unit]) -> str:
     return " and ".join(sorted(unit.value for unit in units))

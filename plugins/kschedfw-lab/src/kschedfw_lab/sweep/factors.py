@@ -14,8 +14,8 @@ import attrs
 from kschedfw.api.reading import json_name, shown
 from kschedfw.config import KubeSchedulerConfiguration
 from kschedfw.simulator import LONGEST, LONGEST_ATTEMPT, SHORTEST
+from kschedfw_lab.expressions import Scalar
 from kschedfw_lab.sweep.configurations import Configuration, PathChange, PluginChange, read_given
-from kschedfw_lab.sweep.constraints import Scalar
 from kschedfw_lab.sweep.draws import Draw
 from kschedfw_lab.sweep.errors import SweepError, inside, similar
 from kschedfw_lab.sweep.inputs import ClusterSource, read_source

@@ -17,8 +17,8 @@ import attrs
 from kschedfw.api import EMPTY
 from kschedfw.simulator import Arrivals, Failures, Simulation
 from kschedfw_lab.compare.trial import Trial
+from kschedfw_lab.expressions import Scalar
 from kschedfw_lab.sweep.configurations import Configuration, registry, runnable
-from kschedfw_lab.sweep.constraints import Scalar
 from kschedfw_lab.sweep.draws import Draw, drawn
 from kschedfw_lab.sweep.errors import SweepError, one_line
 from kschedfw_lab.sweep.inputs import ClusterSource, Size, objects_of

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import attrs
 import typer
 from kschedfw_kubernetes import KubernetesCluster, NotSyncedError, connect, scheduler_kinds
+from kschedfw_lab.compare import ConditionError
 from rich.live import Live
 
 from kschedfw import Clock, SchedulerConfiguration
@@ -34,7 +35,7 @@ from kschedfw_replay.cli.stop_signal import StopSignal, stop_signal
 from kschedfw_replay.shadow.decision import Comparison
 from kschedfw_replay.shadow.output import line, summary
 from kschedfw_replay.shadow.shadow import Shadow
-from kschedfw_replay.shadow.tally import METRICS, Condition, ConditionError, Tally
+from kschedfw_replay.shadow.tally import METRICS, Alarm, Tally
 
 if TYPE_CHECKING:
     from kschedfw_replay.shadow.metrics import ShadowMetrics
@@ -124,7 +125,7 @@ def shadow(
         ),
     ] = None,
 ) -> None:
-    conditions = _conditions(fail_on or [])
+    alarms = _alarms(fail_on or [])
     configuration = selected_configuration(config, None, feature_gates, kube_version)
     tally, view = Tally(), _View.of(as_json=as_json)
     with (
@@ -135,12 +136,12 @@ def shadow(
         # A shadow never writes. With the fence closed, no write could reach the cluster.
         client.fence.close()
         with _following(KubernetesCluster(client, scheduler_kinds(configuration.gates)), stop) as live:
-            run = _Run(tally, view, conditions, metrics, client.clock, stop)
+            run = _Run(tally, view, alarms, metrics, client.clock, stop)
             run.follow(live, configuration, seed, for_, decisions)
     view.end(tally)
-    failed = [condition for condition in conditions if condition.holds(tally)]
-    for condition in failed:
-        complain(f"--fail-on {condition.text}: {condition.told(tally)}", ExitCode.CONDITION_HOLDS)
+    failed = [alarm for alarm in alarms if alarm.holds(tally)]
+    for alarm in failed:
+        complain(f"--fail-on {alarm.told(tally)}", ExitCode.CONDITION_HOLDS)
     if failed:
         raise typer.Exit(ExitCode.CONDITION_HOLDS)
 
@@ -151,11 +152,11 @@ class _Run:
 
     tally: Tally
     view: _View
-    conditions: list[Condition]
+    alarms: list[Alarm]
     metrics: ShadowMetrics | None
     clock: Clock
     stop: StopSignal
-    alarmed: set[Condition] = attrs.field(factory=set)
+    alarmed: set[Alarm] = attrs.field(factory=set)
 
     def follow(
         self,
@@ -194,10 +195,10 @@ class _Run:
         self.view.redraw(self.tally, backlog, self.clock.monotonic())
         if self.metrics is not None:
             self.metrics.tell_backlog(backlog)
-        for condition in self.conditions:
-            if condition.holds(self.tally) and condition not in self.alarmed:
-                self.alarmed.add(condition)
-                complain(f"alarm: {condition.text}: {condition.told(self.tally)}", ExitCode.CONDITION_HOLDS)
+        for alarm in self.alarms:
+            if alarm.holds(self.tally) and alarm not in self.alarmed:
+                self.alarmed.add(alarm)
+                complain(f"alarm: {alarm.told(self.tally)}", ExitCode.CONDITION_HOLDS)
 
 
 class _View:
@@ -252,9 +253,9 @@ def _print_line(comparison: Comparison) -> None:
         print(line(comparison), flush=True)
 
 
-def _conditions(texts: list[str]) -> list[Condition]:
+def _alarms(texts: list[str]) -> list[Alarm]:
     try:
-        return [Condition.parse(text) for text in texts]
+        return [Alarm.parse(text) for text in texts]
     except ConditionError as error:
         raise UsageError(f"--fail-on: {error}") from None
 

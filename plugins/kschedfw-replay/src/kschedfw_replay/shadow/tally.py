@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import operator
-import re
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Collection
+from fractions import Fraction
 from typing import Final
 
 import attrs
+from kschedfw_lab.compare import Condition, Unit
 
-from kschedfw import KschedfwError
 from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison
 
 _LATENCIES: Final = 10_000
@@ -19,19 +18,6 @@ _MOST_REASONS: Final = 100
 _SHOWN: Final = 5
 
 QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-
-_CONDITION: Final = re.compile(
-    r"(?P<metric>[a-z][a-z0-9-]*)"
-    r"(?:\s*(?P<sign><=|>=|==|!=|<|>)\s*(?P<number>\d{1,15}(?:\.\d{1,15})?)\s*(?P<percent>%?))?"
-)
-_COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
 
 
 class Tally:
@@ -114,50 +100,57 @@ class Tally:
 METRICS: Final = ("decisions", "agreement", *map(str, Agreement), *map(str, Cause), *QUANTILES)
 
 
-class ConditionError(KschedfwError, ValueError):
-    """A text isn't a condition; says what is wrong and what would be right."""
+class _Vocabulary:
+    """The metrics of a `Tally`, for conditions."""
+
+    DIFFERENCES: Final[Collection[str]] = METRICS
+    """There is no baseline."""
+
+    def unit_of(self, name: str, /) -> Unit | None:
+        if name in QUANTILES:
+            return Unit.NUMBER
+        return Unit.COUNT if name in METRICS else None
+
+    def similar_to(self, _name: str, /) -> str | None:
+        return None
+
+    def names(self) -> str:
+        return ", ".join(METRICS)
+
+    def value_of(self, name: str, tally: Tally, _index: int, /) -> Fraction:
+        return Fraction(tally.value(name))
+
+    def pods_of(self, tally: Tally, _index: int, /) -> int:
+        return tally.decisions
 
 
 @attrs.frozen
-class Condition:
-    """A condition such as `agreement<99%`. A metric alone holds if it isn't 0, a percentage is one of all decisions."""
+class Alarm:
+    """A condition such as `agreement < 99%`. A percentage is one of all decisions."""
 
-    text: str
-    metric: str
-    sign: str = "!="
-    number: float = 0.0
-    is_percent: bool = False
+    condition: Condition[Tally]
 
     @classmethod
-    def parse(cls, text: str) -> Condition:
+    def parse(cls, text: str) -> Alarm:
         """Read a condition as `--fail-on` has it.
 
         Raises:
             ConditionError: the text isn't one.
         """
-        match = _CONDITION.fullmatch(text.strip())
-        if match is None:
-            raise ConditionError(f"{text!r} is no condition such as 'agreement < 99%' or 'failed > 0'")
-        metric = match["metric"]
-        if metric not in METRICS:
-            raise ConditionError(f"{text!r}: there is no metric {metric!r}; there are {', '.join(METRICS)}")
-        if match["sign"] is None:
-            return cls(text, metric)
-        if match["percent"] and metric in QUANTILES:
-            raise ConditionError(f"{text!r}: {metric} is in milliseconds, which no percentage goes with")
-        return cls(text, metric, match["sign"], float(match["number"]), bool(match["percent"]))
+        return cls(Condition.parse(text, _Vocabulary()))
 
     def holds(self, tally: Tally) -> bool:
         """Return whether the condition is true; without a decision it isn't."""
-        if not tally.decisions:
-            return False
-        number = self.number * tally.decisions / 100 if self.is_percent else self.number
-        return _COMPARE[self.sign](tally.value(self.metric), number)
+        return bool(tally.decisions) and self.condition.holds(tally, 1)
 
     def told(self, tally: Tally) -> str:
-        """The condition's metric with its value, for people."""
-        value = tally.value(self.metric)
-        if self.metric in QUANTILES:
-            return f"{self.metric} is {value:.1f} ms"
+        """Return the condition with the values of its metrics, for people."""
+        values = ", ".join(self._told(metric, tally) for metric in self.condition.metrics)
+        return f"{self.condition.text}: {values}"
+
+    def _told(self, metric: str, tally: Tally) -> str:
+        value = tally.value(metric)
+        if metric in QUANTILES:
+            return f"{metric} is {value:.1f} ms"
         share = f" ({100 * value / tally.decisions:.2f}%)" if tally.decisions else ""
-        return f"{self.metric} is {value:,.0f} of {tally.decisions:,} decisions{share}"
+        return f"{metric} is {value:,.0f} of {tally.decisions:,} decisions{share}"
