@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TypeAlias
 
 from kschedfw_lab.bench import shapes
 from kschedfw_lab.bench.shapes import HOSTNAME, SMALL, ZONE, Manifest
+
+Shape: TypeAlias = Callable[[str, str], Manifest]
+"""Makes the pod of this name and namespace."""
 
 # Nodes
 
@@ -39,10 +44,22 @@ def first_is_the_target(index: int) -> Manifest:
 
 _BOTH = ["sched-1", "sched-0"]
 _DEVOPS = {"matchLabels": {"team": "devops"}}
+_NEAR, _AWAY = "podAffinity", "podAntiAffinity"
 
-affine = partial(shapes.pod, labels={"color": "blue"}, requests=SMALL)
-anti_affine = partial(shapes.pod, labels={"color": "green"}, requests=SMALL)
-preferring = partial(shapes.pod, labels={"color": "red"}, requests=SMALL)
+
+def _coloured(
+    color: str, kind: str, rule: Callable[[Manifest], Manifest], topology_key: str, **namespaces: object
+) -> Shape:
+    """Return the shape of pods with a colour, and a term about pods of the same colour in the given namespaces."""
+    term = shapes.pod_affinity_term({"color": color}, topology_key, **namespaces)
+    return partial(shapes.pod, labels={"color": color}, requests=SMALL, affinity={kind: rule(term)})
+
+
+def _spread(labels: Mapping[str, str], topology_key: str, when: str, max_skew: int, **policies: str) -> Shape:
+    constraints = [shapes.spread_constraint(labels, topology_key, when, max_skew, **policies)]
+    return partial(shapes.pod, labels=labels, requests=SMALL, topologySpreadConstraints=constraints)
+
+
 plain = partial(shapes.pod, requests=SMALL)
 large_cpu = partial(shapes.pod, requests={"cpu": "9", "memory": "500Mi"}, limits={}, priority=10)
 low_priority = partial(
@@ -62,92 +79,20 @@ for_the_target = partial(
         matchFields=[{"key": "metadata.name", "operator": "In", "values": ["target"]}]
     ),
 )
-near_blue = partial(
-    affine,
-    affinity={
-        "podAffinity": shapes.required(shapes.pod_affinity_term({"color": "blue"}, ZONE, namespaces=_BOTH))
-    },
+near_blue = _coloured("blue", _NEAR, shapes.required, ZONE, namespaces=_BOTH)
+away_from_green = _coloured("green", _AWAY, shapes.required, HOSTNAME, namespaces=_BOTH)
+rather_near_red = _coloured("red", _NEAR, shapes.preferred, HOSTNAME, namespaces=_BOTH)
+rather_away_from_yellow = _coloured("yellow", _AWAY, shapes.preferred, HOSTNAME, namespaces=_BOTH)
+near_blue_of_devops = _coloured("blue", _NEAR, shapes.required, ZONE, namespaceSelector=_DEVOPS)
+away_from_green_of_devops = _coloured("green", _AWAY, shapes.required, HOSTNAME, namespaceSelector=_DEVOPS)
+rather_near_red_of_devops = _coloured("red", _NEAR, shapes.preferred, HOSTNAME, namespaceSelector=_DEVOPS)
+rather_away_from_green_of_devops = _coloured(
+    "green", _AWAY, shapes.preferred, HOSTNAME, namespaceSelector=_DEVOPS
 )
-away_from_green = partial(
-    anti_affine,
-    affinity={
-        "podAntiAffinity": shapes.required(
-            shapes.pod_affinity_term({"color": "green"}, HOSTNAME, namespaces=_BOTH)
-        )
-    },
-)
-rather_near_red = partial(
-    preferring,
-    affinity={
-        "podAffinity": shapes.preferred(
-            shapes.pod_affinity_term({"color": "red"}, HOSTNAME, namespaces=_BOTH)
-        )
-    },
-)
-rather_away_from_yellow = partial(
-    shapes.pod,
-    labels={"color": "yellow"},
-    requests=SMALL,
-    affinity={
-        "podAntiAffinity": shapes.preferred(
-            shapes.pod_affinity_term({"color": "yellow"}, HOSTNAME, namespaces=_BOTH)
-        )
-    },
-)
-near_blue_of_devops = partial(
-    affine,
-    affinity={
-        "podAffinity": shapes.required(
-            shapes.pod_affinity_term({"color": "blue"}, ZONE, namespaceSelector=_DEVOPS)
-        )
-    },
-)
-away_from_green_of_devops = partial(
-    anti_affine,
-    affinity={
-        "podAntiAffinity": shapes.required(
-            shapes.pod_affinity_term({"color": "green"}, HOSTNAME, namespaceSelector=_DEVOPS)
-        )
-    },
-)
-rather_near_red_of_devops = partial(
-    preferring,
-    affinity={
-        "podAffinity": shapes.preferred(
-            shapes.pod_affinity_term({"color": "red"}, HOSTNAME, namespaceSelector=_DEVOPS)
-        )
-    },
-)
-rather_away_from_green_of_devops = partial(
-    anti_affine,
-    affinity={
-        "podAntiAffinity": shapes.preferred(
-            shapes.pod_affinity_term({"color": "green"}, HOSTNAME, namespaceSelector=_DEVOPS)
-        )
-    },
-)
-spread = partial(
-    affine,
-    topologySpreadConstraints=[shapes.spread_constraint({"color": "blue"}, ZONE, "DoNotSchedule", 5)],
-)
-rather_spread = partial(
-    affine,
-    topologySpreadConstraints=[shapes.spread_constraint({"color": "blue"}, ZONE, "ScheduleAnyway", 5)],
-)
-spread_over_honoured_nodes = partial(
-    shapes.pod,
-    labels={"foo": "bar"},
-    requests=SMALL,
-    topologySpreadConstraints=[
-        shapes.spread_constraint(
-            {"foo": "bar"},
-            HOSTNAME,
-            "DoNotSchedule",
-            1,
-            nodeAffinityPolicy="Honor",
-            nodeTaintsPolicy="Honor",
-        )
-    ],
+spread = _spread({"color": "blue"}, ZONE, "DoNotSchedule", 5)
+rather_spread = _spread({"color": "blue"}, ZONE, "ScheduleAnyway", 5)
+spread_over_honoured_nodes = _spread(
+    {"foo": "bar"}, HOSTNAME, "DoNotSchedule", 1, nodeAffinityPolicy="Honor", nodeTaintsPolicy="Honor"
 )
 of_the_service = partial(shapes.pod, labels={"app": "scheduler-perf"}, port=False)
 
