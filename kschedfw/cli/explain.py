@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
+import attrs
 import typer
 
 from kschedfw.api.pod import Pod
@@ -44,8 +44,6 @@ from kschedfw.cluster.workload_names import WorkloadName
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
 from kschedfw.explain.as_json import as_json
-from kschedfw.scheduler.extenders import close_extenders, make_extenders
-from kschedfw.scheduler.setup import profiles_of
 from kschedfw.simulator import Decision, Failures, Outcome, Simulation
 from kschedfw.simulator.state import starting_clock
 
@@ -145,15 +143,14 @@ def explain(
         else:
             pod = _pending(loaded, name)
         background = Context(missing_of(missing_objects(loaded.cluster), pod.key), freed.get(pod.key))
-        if percentage is None:
-            percentage = configuration.percentage_of_nodes_to_score
+        if percentage is not None:
+            configuration = attrs.evolve(configuration, percentage_of_nodes_to_score=percentage)
         try:
             with failures:
                 attempts, end = _attempts(
                     loaded.cluster,
                     pod,
                     configuration,
-                    percentage,
                     seed,
                     select_host,
                     now=now,
@@ -197,7 +194,6 @@ def _attempts(
     cluster: InMemoryCluster,
     pod: Pod,
     configuration: SchedulerConfiguration,
-    percentage: int,
     seed: int,
     select_host: SelectHost,
     *,
@@ -222,45 +218,34 @@ def _attempts(
             return any(each.group is not None and each.group.result is Result.PLACED for each in found)
         return bool(found) and found[-1].result is Result.PLACED
 
-    profiles = profiles_of(configuration)
-    if pod.spec.scheduler_name not in {profile.scheduler_name for profile in profiles}:
-        known = ", ".join(profile.scheduler_name for profile in profiles)
+    names = [profile.scheduler_name for profile in configuration.profiles]
+    if pod.spec.scheduler_name not in names:
+        known = ", ".join(names)
         raise UsageError(
             f"pod {pod.key}: spec.schedulerName: no profile is named {pod.spec.scheduler_name}; there is {known}"
         )
-    with ExitStack() as stack:
-        extenders = make_extenders(configuration.extenders)
-        stack.callback(close_extenders, extenders)
-        if now:
-            explanation = explain_pod(
-                cluster,
-                pod,
-                profiles=profiles,
-                extenders=extenders,
-                percentage_of_nodes_to_score=percentage,
-                selector=select_host.selector(),
-                seed=seed,
-                clock=starting_clock(cluster, [pod], start_time),
-                feature_gates=configuration.gates,
-            )
-            return [explanation], None
-        report = Simulation(
+    if now:
+        explanation = explain_pod(
             cluster,
-            profiles=profiles,
-            extenders=extenders,
-            seed=seed,
-            percentage_of_nodes_to_score=percentage,
+            pod,
+            configuration,
             selector=select_host.selector(),
-            initial_backoff=configuration.pod_initial_backoff_seconds,
-            max_backoff=configuration.pod_max_backoff_seconds,
-            start_time=start_time,
-            attempt_time=attempt_time,
-            parallelism=1,
-            feature_gates=configuration.gates,
-            explaining=Explaining(take, is_wanted, beyond=True),
-            # It is about what the cluster says of the pod, without volumes that a provisioner could still make.
-            provision_observed=False,
-        ).run(until=is_placed)
+            seed=seed,
+            clock=starting_clock(cluster, [pod], start_time),
+        )
+        return [explanation], None
+    report = Simulation(
+        cluster,
+        configuration,
+        seed=seed,
+        selector=select_host.selector(),
+        start_time=start_time,
+        attempt_time=attempt_time,
+        parallelism=1,
+        explaining=Explaining(take, is_wanted, beyond=True),
+        # It is about what the cluster says of the pod, without volumes that a provisioner could still make.
+        provision_observed=False,
+    ).run(until=is_placed)
     if report.interrupted and not is_placed():
         # A later attempt could have explained the pod.
         raise typer.Exit(ExitCode.INTERRUPTED)

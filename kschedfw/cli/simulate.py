@@ -38,8 +38,6 @@ from kschedfw.cli.output import NO_OBJECTS, lack_of_work, page_of, print_report,
 from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.explain import Explaining, ExplanationWriter
-from kschedfw.scheduler.extenders import close_extenders, make_extenders
-from kschedfw.scheduler.setup import Setup
 from kschedfw.simulator import Arrivals, Failures, Simulation, Timeline
 
 SIMULATE_HELP = """Schedule the pending pods of a cluster in virtual time, and show how it went.
@@ -140,12 +138,12 @@ def simulate(
     if not (any(loaded.cluster.list(kind) for kind in (Node, Pod)) or loaded.refused):
         tell_notes(loaded)
         raise UsageError(f"nothing to simulate: {NO_OBJECTS}")
-    setup = Setup.of("simulate", given.chosen.load())
-    by_version = tuple(version_notes(loaded, setup.feature_gates))
+    configuration = given.chosen.load()
+    if percentage is not None:
+        configuration = attrs.evolve(configuration, percentage_of_nodes_to_score=percentage)
+    by_version = tuple(version_notes(loaded, configuration.gates))
     loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())
     with ExitStack() as stack:
-        extenders = make_extenders(setup.extenders)
-        stack.callback(close_extenders, extenders)
         explaining = None
         if explanations is not None:
             file = stack.enter_context(explanations.open("w", encoding="utf-8", buffering=1 << 20))
@@ -153,22 +151,15 @@ def simulate(
         timeline = None if page is None else Timeline()
         simulation = Simulation(
             loaded.cluster,
-            profiles=setup.profiles,
-            feature_gates=setup.feature_gates,
-            extenders=extenders,
+            configuration,
             arrivals=_arrivals(arrivals, arrival_rate, mean_duration, ignore_own_times=ignore_own_times),
             start_time=start_time,
             attempt_time=attempt_time or 0.0,
             seed=seed,
-            percentage_of_nodes_to_score=(
-                setup.percentage_of_nodes_to_score if percentage is None else percentage
-            ),
             selector=select_host.selector(),
-            initial_backoff=setup.initial_backoff,
-            max_backoff=setup.max_backoff,
             parallelism=parallelism,
             clock=time.perf_counter,
-            notes=(*loaded.notes, *by_version, *refusal_notes(loaded.refused), *setup.notes),
+            notes=(*loaded.notes, *by_version, *refusal_notes(loaded.refused)),
             refused=loaded.refused,
             explaining=explaining,
             timeline=timeline,

@@ -7,10 +7,13 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
 
+import attrs
+
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.pod import Pod
 from kschedfw.api.records import frozen
 from kschedfw.cluster import Cluster
+from kschedfw.config.configuration import SchedulerConfiguration
 from kschedfw.explain.decision_record import DecisionRecord, ProfileOrder, gated
 from kschedfw.explain.explanation import Explanation
 from kschedfw.explain.group_record import GroupRecords
@@ -27,6 +30,7 @@ from kschedfw.scheduler.errors import SchedulingError
 from kschedfw.scheduler.generic_scheduler import GenericScheduler, ScheduleResult
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
+from kschedfw.scheduler.setup import scheduler_from_configuration
 
 
 def _every(_: Pod) -> bool:
@@ -161,6 +165,7 @@ class NoProfileError(KschedfwError):
 def explain_pod(
     cluster: Cluster,
     pod: Pod,
+    configuration: SchedulerConfiguration | None = None,
     *,
     profiles: Sequence[Profile] | None = None,
     registry: Registry | None = None,
@@ -175,29 +180,40 @@ def explain_pod(
 ) -> Explanation:
     """The decision of a scheduler that has just started, if this pod were its first; the cluster doesn't change.
 
-    For the arguments see `Scheduler`; for `beyond` see `Explaining`.
+    A configuration has profiles, extenders, sampling and gates of its own. For the other arguments see `Scheduler`; for
+    `beyond` see `Explaining`.
 
     Raises:
         NoProfileError: the pod is for another scheduler.
         ProfileError, PluginError: a profile can't run.
     """
-    scheduler = Scheduler(
-        cluster,
-        profiles,
-        registry=registry,
-        clock=clock,
-        random=Random(seed),
-        extenders=extenders,
-        percentage_of_nodes_to_score=percentage_of_nodes_to_score,
-        selector=selector,
-        evaluation=evaluation,
-        feature_gates=feature_gates,
-    )
-    framework = scheduler.frameworks.get(pod.spec.scheduler_name)
-    if framework is None:
-        raise NoProfileError(pod, list(scheduler.frameworks))
-    assert isinstance(scheduler.algorithm, GenericScheduler)
+    if configuration is not None:
+        scheduler = scheduler_from_configuration(
+            attrs.evolve(configuration, parallelism=1),
+            cluster,
+            registry=registry,
+            clock=clock,
+            random=Random(seed),
+            selector=selector,
+        )
+    else:
+        scheduler = Scheduler(
+            cluster,
+            profiles,
+            registry=registry,
+            clock=clock,
+            random=Random(seed),
+            extenders=extenders,
+            percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+            selector=selector,
+            evaluation=evaluation,
+            feature_gates=feature_gates,
+        )
     try:
+        framework = scheduler.frameworks.get(pod.spec.scheduler_name)
+        if framework is None:
+            raise NoProfileError(pod, list(scheduler.frameworks))
+        assert isinstance(scheduler.algorithm, GenericScheduler)
         return ExplainingScheduler(scheduler.algorithm, beyond=beyond).explain(framework, pod)
     finally:
         scheduler.close()

@@ -39,13 +39,13 @@ def setup_of(
     percentage_of_nodes_to_score: int,
     feature_gates: FeatureGates,
 ) -> Setup:
-    """Return the set-up that a configuration stands for.
+    """Return the set-up that a configuration stands for; a set-up stands for itself.
 
     Raises:
-        TypeError: it is no configuration.
+        TypeError: it is neither.
         ValueError: another argument says what the configuration says.
     """
-    if not isinstance(configuration, SchedulerConfiguration):
+    if not isinstance(configuration, SchedulerConfiguration | Setup):
         hint = "; load_configuration reads files"
         raise TypeError(
             f"configuration: expected a SchedulerConfiguration, found {_shown(configuration)}{hint}"
@@ -57,9 +57,10 @@ def setup_of(
         "feature_gates": feature_gates is not DEFAULT_GATES,
     }
     if twice := [name for name, is_given in given.items() if is_given]:
-        raise ValueError(
-            f"{twice[0]}: the configuration {configuration.source} has its own; give one or the other"
-        )
+        name = configuration.label if isinstance(configuration, Setup) else configuration.source
+        raise ValueError(f"{twice[0]}: the configuration {name} has its own; give one or the other")
+    if isinstance(configuration, Setup):
+        return configuration
     return Setup.of(configuration.source, configuration)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from random import Random
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.scheduling_cycle import Algorithm
 from kschedfw.scheduler.select import HostSelector
+from kschedfw.scheduler.setup import Setup
 from kschedfw.simulator.arguments import check_attempt_time, check_types, setup_of
 from kschedfw.simulator.arrivals import Arrivals
 from kschedfw.simulator.causes import with_causes
@@ -79,8 +81,8 @@ class Simulation:
     counts as an attempt of each of its members.
 
     There is one profile per scheduler name; without `profiles`, kube-scheduler's default one. Pods for other
-    schedulers are ignored. A `configuration` has profiles, extenders, percentage, backoffs and gates of its own. For
-    `extenders`, the percentage, the `selector` and the backoffs see `Scheduler`.
+    schedulers are ignored. A `configuration` or `Setup` has profiles, extenders, percentage, backoffs and gates. For
+    `extenders`, the percentage and the `selector` see `Scheduler`.
 
     All random numbers come from `seed`: the same input gives the same decisions. `clock` returns seconds, such as
     `time.perf_counter`; it is only used for `Report.elapsed`, `decisions_per_second` and, with `plugin_times`, the time
@@ -111,7 +113,7 @@ class Simulation:
     def __init__(
         self,
         cluster: Cluster,
-        configuration: SchedulerConfiguration | None = None,
+        configuration: SchedulerConfiguration | Setup | None = None,
         *,
         profiles: Sequence[Profile] | None = None,
         registry: Registry | None = None,
@@ -120,8 +122,6 @@ class Simulation:
         extenders: Sequence[Extender] = (),
         percentage_of_nodes_to_score: int = 0,
         selector: HostSelector | None = None,
-        initial_backoff: float = 1.0,
-        max_backoff: float = 10.0,
         start_time: datetime | None = None,
         attempt_time: float = 0.0,
         parallelism: int = 16,
@@ -139,13 +139,14 @@ class Simulation:
         check_types(cluster, profiles, arrivals, seed)
         check_attempt_time(attempt_time)
         self._own_extenders: Sequence[Extender] = ()
+        initial_backoff, max_backoff = 1.0, 10.0
         if configuration is not None:
             setup = setup_of(configuration, profiles, extenders, percentage_of_nodes_to_score, feature_gates)
             profiles, feature_gates = setup.profiles, setup.feature_gates
             extenders = self._own_extenders = make_extenders(setup.extenders)
             percentage_of_nodes_to_score = setup.percentage_of_nodes_to_score
             initial_backoff, max_backoff = setup.initial_backoff, setup.max_backoff
-            notes = (*setup.notes, *notes)
+            notes = (*notes, *setup.notes)
         if explaining is not None and algorithm is not None:
             raise ValueError("explaining: the decisions of an algorithm of one's own can't be explained")
         self.cluster = cluster
@@ -238,14 +239,13 @@ class Simulation:
         if self._has_run:
             raise RuntimeError("a Simulation is run once; make another one, of another cluster")
         self._has_run = True
-        if Failures.are_collected():
+        with ExitStack() as stack:
+            stack.callback(close_extenders, self._own_extenders)
+            if not Failures.are_collected():
+                failures = Failures()
+                stack.callback(failures.log)
+                stack.enter_context(failures)
             return self._run(progress, until)
-        failures = Failures()
-        try:
-            with failures:
-                return self._run(progress, until)
-        finally:
-            failures.log()
 
     def _run(self, progress: Progress | None, until: Callable[[], bool]) -> Report:
         interrupted = False
@@ -309,11 +309,11 @@ class Simulation:
 
     def close(self) -> None:
         """End a simulation whose attempts were made one by one; `run` ends by itself."""
+        close_extenders(self._own_extenders)
         self._end(interrupted=True)
 
     def _end(self, interrupted: bool) -> None:
         self.ledger.close()
-        close_extenders(self._own_extenders)
         for controller in self._controllers:
             controller.close()
         if not interrupted:

@@ -3,48 +3,29 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from kschedfw import Profile, Registry, SchedulerConfiguration, default_profile, load_configuration
-from kschedfw.framework.extender import Extender
-from kschedfw.scheduler.extenders import close_extenders, make_extenders
+from kschedfw import Profile, Registry, SchedulerConfiguration, load_configuration
 from kschedfw.scheduler.select import FirstByNameSelector, HostSelector
-from kschedfw.scheduler.setup import Setup
 
 Configuration: TypeAlias = SchedulerConfiguration | Path | str
 """A configuration, or the path of its file; relative paths start at the working directory."""
 
 
-@contextmanager
-def set_up(
-    configuration: Configuration | None,
-    profiles: Sequence[Profile] | None,
-    registry: Registry | None,
-) -> Iterator[tuple[Setup, Sequence[Extender]]]:
-    """Yield the set-up from a configuration or from profiles, of which one is None; close extenders at the end.
-
-    Without either the profile is kube-scheduler's default one.
+def given_configuration(
+    configuration: Configuration | None, profiles: Sequence[Profile] | None, registry: Registry | None
+) -> SchedulerConfiguration | None:
+    """Return the configuration, loaded if it is a path; None without one.
 
     Raises:
-        ValueError: there are both.
-        TypeError: the configuration is neither a SchedulerConfiguration nor a path.
-        ConfigurationError: the configuration is refused.
-        ExtensionError, MissingExtraError: it has extenders, and their client isn't installed.
-        OSError: the file can't be read.
+        ValueError: there are profiles, too.
+        TypeError, ConfigurationError, OSError: as `read_configuration`.
     """
-    if configuration is None:
-        yield Setup("", (default_profile(),) if profiles is None else tuple(profiles)), ()
-        return
-    if profiles is not None:
+    if configuration is not None and profiles is not None:
         raise ValueError("give a configuration or profiles, not both: a configuration has its own")
-    read = read_configuration(configuration, registry)
-    with ExitStack() as stack:
-        extenders = make_extenders(read.extenders)
-        stack.callback(close_extenders, extenders)
-        yield Setup.of("", read), extenders
+    return None if configuration is None else read_configuration(configuration, registry)
 
 
 def tie_breaker(seed: int | None) -> HostSelector | None:

@@ -10,7 +10,7 @@ from kschedfw.api.meta import Named
 from kschedfw.explain import Explanation, Result, explain_pod
 from kschedfw.explain.section import Section
 from kschedfw.explain.sections import headline, overview
-from kschedfw.testing.configured import Configuration, set_up, tie_breaker
+from kschedfw.testing.configured import Configuration, given_configuration, tie_breaker
 from kschedfw.testing.manifest_reader import ManifestReader
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
@@ -54,18 +54,16 @@ def decide(
     names = [registry.register(plugin, replace=True).name for plugin in plugins]
     if profile is None and names and configuration is None:
         profile = Profile(names, scheduler_name=pod.spec.scheduler_name)
-    with set_up(configuration, None if profile is None else [profile], registry) as (setup, extenders):
-        return explain_pod(
-            cluster,
-            pod,
-            profiles=setup.profiles,
-            registry=registry,
-            extenders=extenders,
-            percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
-            selector=tie_breaker(seed),
-            seed=seed or 0,
-            feature_gates=setup.feature_gates,
-        )
+    profiles = None if profile is None else [profile]
+    return explain_pod(
+        cluster,
+        pod,
+        given_configuration(configuration, profiles, registry),
+        profiles=profiles,
+        registry=registry,
+        selector=tie_breaker(seed),
+        seed=seed or 0,
+    )
 
 
 def assert_decision(

@@ -20,7 +20,7 @@ from kschedfw.explain import (
     read_explanations,
 )
 from kschedfw.simulator import Outcome, Report, Simulation
-from kschedfw.testing.configured import Configuration, set_up, tie_breaker
+from kschedfw.testing.configured import Configuration, given_configuration, tie_breaker
 from kschedfw.testing.manifest_reader import ManifestReader
 
 UPDATE = "KSCHEDFW_UPDATE_GOLDEN"
@@ -158,21 +158,16 @@ def simulated(
     """
     __tracebackhide__ = True
     cluster = _cluster(cluster)
-    with set_up(configuration, profiles, registry) as (setup, extenders):
-        report = Simulation(
-            cluster,
-            profiles=setup.profiles,
-            registry=registry,
-            seed=seed or 0,
-            selector=tie_breaker(seed),
-            extenders=extenders,
-            percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
-            initial_backoff=setup.initial_backoff,
-            max_backoff=setup.max_backoff,
-            refused=refused,
-            explaining=explaining,
-            feature_gates=setup.feature_gates,
-        ).run()
+    report = Simulation(
+        cluster,
+        given_configuration(configuration, profiles, registry),
+        profiles=profiles,
+        registry=registry,
+        seed=seed or 0,
+        selector=tie_breaker(seed),
+        refused=refused,
+        explaining=explaining,
+    ).run()
     _check_pods(report, cluster)
     _check_failures({each.pod: each.message for each in report.decisions if each.outcome is Outcome.FAILED})
     return report

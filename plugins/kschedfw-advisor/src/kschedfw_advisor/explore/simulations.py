@@ -10,7 +10,7 @@ import msgspec
 from kschedfw import InMemoryCluster, Node
 from kschedfw.cluster import free_pods
 from kschedfw.pages import ReplayView, replay
-from kschedfw.scheduler import FirstByNameSelector, Setup, close_extenders, make_extenders
+from kschedfw.scheduler import FirstByNameSelector, Setup
 from kschedfw.simulator import Arrivals, Report, Simulation, Timeline
 from kschedfw_advisor.explore.changes import ChangeError
 from kschedfw_advisor.explore.workbench import Workbench
@@ -71,27 +71,17 @@ class Simulations:
         if asked.reschedule:
             free_pods(cluster, lambda _: True)
         timeline = Timeline()
-        extenders = make_extenders(candidate.extenders)
-        try:
-            simulation = Simulation(
-                cluster,
-                profiles=candidate.profiles,
-                feature_gates=candidate.feature_gates,
-                registry=self._bench.registry,
-                extenders=extenders,
-                arrivals=_arrivals(asked),
-                seed=self._seed,
-                percentage_of_nodes_to_score=candidate.percentage_of_nodes_to_score,
-                selector=FirstByNameSelector(),
-                initial_backoff=candidate.initial_backoff,
-                max_backoff=candidate.max_backoff,
-                parallelism=1,
-                notes=candidate.notes,
-                timeline=timeline,
-            )
-            return cluster, timeline, simulation.run(until=is_over)
-        finally:
-            close_extenders(extenders)
+        simulation = Simulation(
+            cluster,
+            candidate,
+            registry=self._bench.registry,
+            arrivals=_arrivals(asked),
+            seed=self._seed,
+            selector=FirstByNameSelector(),
+            parallelism=1,
+            timeline=timeline,
+        )
+        return cluster, timeline, simulation.run(until=is_over)
 
     def _candidate(self, label: str) -> Setup:
         if label in self._others:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from datetime import datetime
 
 import attrs
@@ -12,7 +11,7 @@ from kschedfw import Node, Pod, Registry, Snapshot
 from kschedfw.api import Named, RefusedPod
 from kschedfw.cluster import Cluster
 from kschedfw.explain import Explaining
-from kschedfw.scheduler import HostSelector, Setup, close_extenders, make_extenders
+from kschedfw.scheduler import HostSelector, Setup
 from kschedfw.simulator import Arrivals, Report, Simulation
 from kschedfw_lab.compare.comparison import Run
 from kschedfw_lab.compare.metrics import NodeAllocation, Workload, fragmentation, imbalance_within
@@ -65,34 +64,24 @@ class Trial:
             ExtensionError, ValueError: an own metric has no value (see `own_values`).
         """
         cluster = candidate.cluster_of(self.objects)
-        with ExitStack() as stack:
-            extenders = make_extenders(candidate.extenders)
-            stack.callback(close_extenders, extenders)
-            simulation = Simulation(
-                cluster,
-                profiles=candidate.profiles,
-                feature_gates=candidate.feature_gates,
-                registry=self.registry,
-                arrivals=self.arrivals,
-                seed=self.seed,
-                selector=self.selector(),
-                extenders=extenders,
-                percentage_of_nodes_to_score=candidate.percentage_of_nodes_to_score,
-                initial_backoff=candidate.initial_backoff,
-                max_backoff=candidate.max_backoff,
-                start_time=self.start_time,
-                attempt_time=self.attempt_time,
-                parallelism=self.parallelism,
-                clock=self.clock,
-                notes=candidate.notes,
-                refused=self.refused,
-                explaining=explaining,
-                causes=causes,
-            )
-            if before is not None:
-                before(simulation)
-            report = simulation.run(progress)
-        return self._measured(candidate.label, report, cluster)
+        simulation = Simulation(
+            cluster,
+            candidate,
+            registry=self.registry,
+            arrivals=self.arrivals,
+            seed=self.seed,
+            selector=self.selector(),
+            start_time=self.start_time,
+            attempt_time=self.attempt_time,
+            parallelism=self.parallelism,
+            clock=self.clock,
+            refused=self.refused,
+            explaining=explaining,
+            causes=causes,
+        )
+        if before is not None:
+            before(simulation)
+        return self._measured(candidate.label, simulation.run(progress), cluster)
 
     def _measured(self, label: str, report: Report, cluster: Cluster) -> Run:
         workload = Workload.of(obj for obj in self.objects if isinstance(obj, Pod))
