@@ -26,6 +26,7 @@ from typing import Any, Final
 import attrs
 import httpx2
 import msgspec
+from cluster.streams import chunks
 from kschedfw_apiserver import ApiServer
 from kschedfw_apiserver.control_plane import VARIABLE, assets, control_plane
 from kschedfw_kubernetes.cluster import Client, connect
@@ -155,13 +156,13 @@ class Bindings:
                 raise TimeoutError(f"{len(self._bound)} of {count} pods are bound after {_LIMIT:g} s")
 
     def close(self) -> None:
-        self._stream.close()
+        self._stream.shut_down()
 
     def _watch(self) -> None:
         decode = msgspec.json.Decoder(_Line).decode
         rest = b""
         with suppress(Exception):  # The stream ends when it is closed.
-            for chunk in self._stream.chunks():
+            for chunk in chunks(self._stream):
                 *lines, rest = (rest + chunk).split(b"\n")
                 bound = [
                     line.object.metadata["name"] for line in map(decode, lines) if line.object.spec.nodeName

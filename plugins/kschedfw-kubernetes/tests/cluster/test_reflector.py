@@ -20,6 +20,7 @@ from kschedfw_apiserver import ApiServer
 from kschedfw_kubernetes.cluster import Client, KubernetesCluster, connect
 from kschedfw_kubernetes.cluster.reflector import Changes, Reflector
 from kschedfw_kubernetes.cluster.transport import DEFAULT_TRANSPORT_LIMITS, TransportLimits
+from kschedfw_kubernetes.cluster.watches import Watches
 
 from kschedfw import make_node
 from kschedfw.api.node import Node
@@ -48,7 +49,7 @@ def following(client: Client, clock: Clock) -> Iterator[Reflector]:
     def apply(changes: Changes) -> None:
         list(changes(reflector.store))
 
-    reflector = Reflector(client, Node, apply, Random(1), clock)
+    reflector = Reflector(client, Node, apply, Random(1), clock, Watches(clock))
     reflector.start()
     try:
         yield reflector
@@ -164,7 +165,8 @@ def test_changes_in_quick_succession_are_applied_together_and_none_is_lost() -> 
         serving(answer) as server,
         connect(master=f"http://127.0.0.1:{server.port}", qps=-1) as client,
     ):
-        reflector = Reflector(client, Pod, apply, Random(1), SystemClock())
+        clock = SystemClock()
+        reflector = Reflector(client, Pod, apply, Random(1), clock, Watches(clock))
         began = time.monotonic()
         reflector.start()
         eventually(lambda: sum(applied) == 200)

@@ -22,6 +22,7 @@ from kschedfw_kubernetes.claims.node_record import (
 from kschedfw_kubernetes.cluster.client import Client
 from kschedfw_kubernetes.cluster.decoding import Content, version_of
 from kschedfw_kubernetes.cluster.reflector import Changes, Reflector
+from kschedfw_kubernetes.cluster.watches import Watches
 
 Seen: TypeAlias = tuple[str, NodeRecord, str]
 """A node's name, its record, and the record's resource version. An empty version means that the record is gone."""
@@ -108,6 +109,7 @@ class NodeRecords:
             apply,
             self.client.chance,
             self.client.clock,
+            Watches(self.client.clock),
             namespace=self._namespace,
             query=_QUERY,
         )

@@ -19,6 +19,7 @@ from kschedfw_kubernetes.cluster.events import EventRecorder
 from kschedfw_kubernetes.cluster.reflector import Changes, KindStatus, Reflector
 from kschedfw_kubernetes.cluster.resources import SCHEDULER_KINDS, FollowedKind, Resource, resources_of
 from kschedfw_kubernetes.cluster.store import Store
+from kschedfw_kubernetes.cluster.watches import Watches
 from kschedfw_kubernetes.cluster.writes import Writes
 
 T = TypeVar("T", bound=Named)
@@ -32,9 +33,9 @@ class KubernetesCluster:
     Reads come from memory, which follows the server and may lag behind writes. `kinds` are followed from the start. The
     first read of another kind waits until its objects are listed; from then on the kind is followed.
 
-    Watchers are called on the threads that follow the kinds, one thread per kind. Changes of one kind are in order;
-    changes of different kinds may not be. An object that can't be parsed is logged
-    (`kschedfw_kubernetes.cluster.reflector`) and counted in `sync_status`.
+    Watchers are called on the thread that follows all kinds, or on the one that lists a kind, and must not wait for
+    other changes. Changes of one kind are in order; changes of different kinds may not be. An object that can't be
+    parsed is logged (`kschedfw_kubernetes.cluster.reflector`) and counted in `sync_status`.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class KubernetesCluster:
         """Guards the stores and subscriptions; notified when a kind is synced."""
         self._subscriptions: list[Subscription] = []
         self._reflectors: dict[object, Reflector] = {}
+        self._watches = Watches(self._clock)
         self._started = self._closed = False
         self._writes = Writes(client, self._clock, self._known, self._resource)
         self._recorder = EventRecorder(client.with_own_rate(), self._clock)
@@ -224,6 +226,7 @@ class KubernetesCluster:
                 lambda changes: self._apply(created, changes),
                 self._random,
                 self._clock,
+                self._watches,
             )
             created = self._reflectors[kind] = reflector
         return reflector

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +31,7 @@ from kschedfw_kubernetes.cluster.resources import UNFINISHED_PODS, FollowedKind,
 from kschedfw_kubernetes.cluster.stopping import Backoff, StopSignal
 from kschedfw_kubernetes.cluster.store import Store
 from kschedfw_kubernetes.cluster.transport import Stream
+from kschedfw_kubernetes.cluster.watches import Watches
 
 _LOG = logging.getLogger(__name__)
 
@@ -49,14 +49,6 @@ _NOT_SERVED_SECONDS: Final = 60.0
 _SHORT_WATCH: Final = 1.0
 """Seconds. A shorter watch without any event or bookmark isn't repeated at once (client-go)."""
 _LONGEST_TOLD: Final = 500
-_LINGER: Final = 0.03
-"""The least seconds between two reads of the watch of pods.
-
-On a busy cluster several changes come in this time, and are read, delivered and scheduled together: waking three
-threads for each took longer than all that is done with it. With 0.01 s, the two changes of a pod took 399 µs of
-processor time instead of 323. A change that comes after a rest is read at once. Other kinds change less often, and
-plugins look for what they have just written.
-"""
 
 Changes: TypeAlias = Callable[[Store], Iterator[WatchEvent]]
 Apply: TypeAlias = Callable[[Changes], None]
@@ -85,13 +77,17 @@ class KindStatus:
 
 
 class Reflector:
-    """A thread that keeps a store up to date with the API server, from `start` to `stop`.
+    """Keeps a store up to date with the API server, from `start` to `stop`.
+
+    A thread lists the objects, begins a watch, and ends. `watches` reads that, and at its end another thread begins the
+    next one. So a server that is slow with one kind doesn't hold up the others.
 
     Attributes:
         kind: the kind of the objects.
         store: the objects. Only `apply` changes it.
         resource: the resource in the API version that the server has.
         synced: whether the objects have been listed once.
+        lingers: see `Watch`. Other kinds than pods change less often, and plugins look for what they have just written.
     """
 
     def __init__(
@@ -101,6 +97,7 @@ class Reflector:
         apply: Apply,
         chance: random.Random,
         clock: Clock,
+        watches: Watches,
         *,
         namespace: str = "",
         query: Mapping[str, str] | None = None,
@@ -112,29 +109,40 @@ class Reflector:
         self._resources: Sequence[Resource] = resources_of(kind)
         self.resource = self._resources[0]
         self._client, self._apply, self._chance, self._clock = client, apply, chance, clock
+        self._watches = watches
+        self.lingers = kind is Pod
         self._namespace = namespace
         self._query = {"fieldSelector": UNFINISHED_PODS} if kind is Pod else dict(query or {})
         self._unreadable: dict[str, str] = {}
         self._lists = 0
         self._last_error = ""
-        self._stream: Stream | None = None
+        self._version = ""
+        """The version after which the next watch begins; empty if a list has to come first."""
+        self._backoff = Backoff(chance, clock)
+        self._lines: _Lines | None = None
+        """The watch that is read."""
+        self._pause = 0.0
+        """Seconds to wait before the next watch."""
         self._stopping = StopSignal(clock)
-        self._thread = threading.Thread(
-            target=self._run, name=f"reflector-{self.resource.plural}", daemon=True
-        )
+        self._thread: threading.Thread | None = None
+        """The thread that lists, or begins a watch."""
+        self._ended = threading.Event()
+        self._ended.set()
 
     def start(self) -> None:
-        self._thread.start()
+        self._ended.clear()
+        self._go_on()
 
     def stop(self) -> None:
         """Stop soon. A change that is being applied is completed."""
         self._stopping.set()
-        if (stream := self._stream) is not None:
-            stream.close()
+        if (lines := self._lines) is not None:
+            lines.stream.shut_down()
 
     def join(self, timeout: float) -> None:
-        if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join(timeout)
+        """Wait until the end, unless a handler of changes calls this."""
+        if not (self._watches.is_this_thread or self._thread is threading.current_thread()):
+            self._ended.wait(timeout)
 
     def status(self) -> KindStatus:
         """The state of the reflector. The lock of `apply` must be held."""
@@ -149,29 +157,38 @@ class Reflector:
 
     # --- the loop ---
 
+    def _go_on(self) -> None:
+        name = f"reflector-{self.resource.plural}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
     def _run(self) -> None:
-        backoff = Backoff(self._chance, self._clock)
-        version = ""
-        while not self._stopping.is_set:
+        """List the objects if need be, and begin a watch. Repeat this until a watch has begun."""
+        while not (self._stopping.is_set or (self._pause and self._stopping.wait(self._pause))):
             try:
-                if not version:
-                    version = self._list()
-                # A failed watch keeps the version, so that the next one continues there. Only ExpiredError leads to a
-                # new list.
-                version, well = self._watch(version)
-                pause = 0.0 if well else backoff.next()
-            except MissingObjectError as error:
-                version, pause = "", self._not_served(error)
-            except ExpiredError as error:
-                # If many objects change, a listed version may already be too old.
-                _LOG.info("%s: list anew: %s", self.resource, error)
-                version, pause = "", backoff.next()
+                if not self._version:
+                    self._version = self._list()
+                self._begin_watch()
             except Exception as error:
-                # Catch every error and retry: otherwise this kind would stop being updated.
-                pause = backoff.next()
-                self._report(error)
-            if pause:
-                self._stopping.wait(pause)
+                self._pause = self._pause_after(error)
+            else:
+                return
+        self._ended.set()
+
+    def _pause_after(self, error: Exception) -> float:
+        """Return the seconds to wait after an error."""
+        if isinstance(error, MissingObjectError):
+            self._version = ""
+            return self._not_served(error)
+        if isinstance(error, ExpiredError):
+            # If many objects change, a listed version may already be too old.
+            _LOG.info("%s: list anew: %s", self.resource, error)
+            self._version = ""
+        else:
+            # Catch every error and retry: otherwise this kind would stop being updated. The version stays, so that the
+            # next watch continues there. Only ExpiredError leads to a new list.
+            self._report(error)
+        return self._backoff.next()
 
     def _report(self, error: Exception) -> None:
         if self._stopping.is_set:
@@ -244,47 +261,58 @@ class Reflector:
 
     # --- watch ---
 
-    def _watch(self, version: str) -> tuple[str, bool]:
-        """Apply changes since the version until the watch ends.
-
-        Return the last version, and whether the watch ended regularly.
-
-        Raises:
-            ExpiredError: the version is too old; the objects have to be listed again.
-            Exception: the errors of `Client.watch`. The watch may be resumed after the last change received.
-        """
+    def _begin_watch(self) -> None:
+        """Begin to watch changes since the version. Raises the errors of `Client.watch`."""
         seconds = _WATCH_SECONDS * (1 + 0.5 * self._chance.random())
         query = {
             **self._query,
             "allowWatchBookmarks": "true",
-            "resourceVersion": version,
+            "resourceVersion": self._version,
             "timeoutSeconds": str(int(seconds)),
         }
         stream = self._client.watch(self.resource.collection(self._namespace), query)
-        # Set before the check: if `stop` comes too early to see the stream, the check below sees the signal.
-        self._stream = stream
-        told, begun = False, self._clock.monotonic()
+        self._last_error = ""
+        # Set before the check in `read`: if `stop` comes too early to see the stream, `read` sees the signal.
+        self._lines = _Lines(stream, self._client.limits.event, self._clock.monotonic())
+        # What has come with the head isn't seen by a selector.
+        if self.read():
+            self._watches.add(self)
+        else:
+            self.end()
+
+    @property
+    def stream(self) -> Stream:
+        assert self._lines is not None
+        return self._lines.stream
+
+    def read(self) -> bool:
+        """Apply the changes that have arrived. Return False at the end of the watch."""
+        lines = self._lines
+        assert lines is not None
         try:
-            if self._stopping.is_set:
-                return version, True
-            self._last_error = ""
-            read = -math.inf
-            for lines in _lines(stream, self._client.limits.event):
-                told = True
+            try:
                 # If a line is an error, the version stays that of the batch before. The next watch repeats changes,
                 # which `Store` recognises.
-                version = self._take(lines) or version
-                now = self._clock.monotonic()
-                if self.kind is Pod and now - read < _LINGER:
-                    self._stopping.wait(_LINGER)
-                read = self._clock.monotonic()
-        except UnavailableError as error:
-            # The changes before the error are applied; the next watch continues after them.
-            self._report(error)
-        finally:
-            self._stream = None
-            stream.close()
-        return version, told or self._clock.monotonic() - begun >= _SHORT_WATCH
+                self._version = self._take(lines.arrived()) or self._version
+            except UnavailableError as error:
+                # The changes before the error are applied; the next watch continues after them.
+                self._report(error)
+                lines.has_ended = True
+            if not (lines.has_ended or self._stopping.is_set):
+                return True
+            lasted = self._clock.monotonic() - lines.begun
+            self._pause = 0.0 if lines.told or lasted >= _SHORT_WATCH else self._backoff.next()
+        except Exception as error:
+            self._pause = self._pause_after(error)
+        return False
+
+    def end(self) -> None:
+        """Close the watch, and begin another one unless this is the end."""
+        self.stream.close()
+        if self._stopping.is_set:
+            self._ended.set()
+        else:
+            self._go_on()
 
     def _take(self, lines: Sequence[bytes]) -> str:
         """Put changes into the store. Return the version of the last one.
@@ -336,19 +364,40 @@ class Reflector:
         )
 
 
-def _lines(stream: Stream, longest: int) -> Iterator[list[bytes]]:
-    """Yield lists of all complete lines that have arrived. Raises UnavailableError if a line is too long."""
-    pending: list[bytes] = []
-    size = 0
-    for chunk in stream.chunks():
+class _Lines:
+    """The lines of a watch.
+
+    Attributes:
+        begun: the time at which the watch began, in seconds.
+        told: whether a line has come.
+        has_ended: whether there will be no more.
+    """
+
+    def __init__(self, stream: Stream, longest: int, begun: float) -> None:
+        self.stream, self.begun = stream, begun
+        self.told = self.has_ended = False
+        self._longest = longest
+        self._pending: list[bytes] = []
+        self._size = 0
+
+    def arrived(self) -> Sequence[bytes]:
+        """Return the complete lines that have arrived.
+
+        Raises:
+            UnavailableError: a line is too long, or the errors of `Stream.arrived`.
+        """
+        chunk = self.stream.arrived()
+        if chunk is None:
+            return ()
+        self.has_ended = not chunk or self.stream.has_ended
         *complete, rest = chunk.split(b"\n")
         if complete:
-            complete[0] = b"".join((*pending, complete[0]))
-            pending, size = [], 0
-            if lines := [line for line in complete if line]:
-                yield lines
-        if rest:
-            pending.append(rest)
-            size += len(rest)
-            if size > longest:
-                raise UnavailableError(f"a change has more than {longest} bytes")
+            complete[0] = b"".join((*self._pending, complete[0]))
+            self._pending, self._size = [], 0
+        self._pending.append(rest)
+        self._size += len(rest)
+        if self._size > self._longest and not complete:
+            raise UnavailableError(f"a change has more than {self._longest} bytes")
+        lines = [line for line in complete if line]
+        self.told = self.told or bool(lines)
+        return lines

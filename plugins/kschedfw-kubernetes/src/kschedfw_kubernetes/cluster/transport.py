@@ -8,7 +8,7 @@ answer, so each read waits only until that deadline.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPException
 from typing import Final
 from urllib.parse import urlsplit
@@ -92,26 +92,46 @@ class Request:
 
 
 class Stream:
-    """An answer whose body is read while it arrives, such as a watch."""
+    """An answer whose body is read while it arrives, such as a watch. Selectors take it; one thread may read it."""
 
     def __init__(self, request: Request, connection: Connection, answer: Answer, quiet: float) -> None:
         self._request, self._connection, self._answer, self._quiet = request, connection, answer, quiet
+        self._answer.receive_by(connection.receive_arrived)
+        connection.rest()
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yield chunks of the body as they arrive, until the peer ends it or `close` is called.
+    def fileno(self) -> int:
+        return self._connection.sock.fileno()
+
+    @property
+    def is_overdue(self) -> bool:
+        """Return whether no byte arrived for `quiet` seconds. Then `arrived` raises an error."""
+        return self._connection.rested() > self._quiet
+
+    @property
+    def has_ended(self) -> bool:
+        """True once the whole body was read, if it said where it ends. Then nothing more arrives, not even an end."""
+        return self._answer.has_ended
+
+    def arrived(self) -> bytes | None:
+        """Return the bytes of the body that have arrived; none at its end. Return None if nothing has arrived.
 
         Raises:
             UnavailableError: the connection broke, or no byte arrived for `quiet` seconds.
         """
         try:
-            while True:
-                self._connection.wait_at_most(self._quiet)
-                chunk = self._answer.read_some()
-                if not chunk:
-                    return
-                yield chunk
+            chunk = self._answer.read_some()
+        except BlockingIOError:
+            if self.is_overdue:
+                raise UnavailableError(f"{self._request}: timed out") from None
+            return None
         except (OSError, HTTPException, ValueError) as error:
             raise UnavailableError(f"{self._request}: {why(error)}") from None
+        self._connection.rest()
+        return chunk
+
+    def shut_down(self) -> None:
+        """End the stream, on any thread. The one that reads it closes it."""
+        self._connection.shut_down()
 
     def close(self) -> None:
         self._connection.close()
@@ -240,12 +260,13 @@ class Transport:
         """Close all connections. Streams that are being read end."""
         with self._lock:
             self._closed = True
-            connections = [*self._idle, *self._streams]
-            self._idle.clear()
-            self._streams.clear()
+            idle, self._idle = self._idle, []
+            streams, self._streams = self._streams, set()
             self._lock.notify_all()
-        for connection in connections:
+        for connection in idle:
             connection.close()
+        for connection in streams:
+            connection.shut_down()
 
     def _exchange(
         self,

@@ -82,6 +82,13 @@ class Answer:
     def status(self) -> int:
         return self.head.status
 
+    def receive_by(self, receive: Receive) -> None:
+        """Receive the bytes that haven't arrived by another function, which may raise BlockingIOError.
+
+        Then `read_some` raises it, too, and goes on at the next call.
+        """
+        self._receive_next = receive
+
     @property
     def rest(self) -> bytes:
         """The bytes that have arrived and aren't read."""

@@ -47,21 +47,40 @@ class Connection:
         return self.sock.recv(_BUFFER)
 
     def receive_all(self) -> bytes:
-        """Wait as `receive`, and return all bytes that have arrived, at most a mebibyte or so.
-
-        `receive` returns a single record of TLS, however many have arrived, and servers make one of each change.
-        """
-        pieces = [self.receive()]
-        size = len(pieces[0])
-        if size:
-            # Without a timeout a read that finds nothing costs less than asking before each read.
-            self.sock.settimeout(0.0)
-            self._timeout = 0.0
+        """Wait as `receive`, and return all bytes that have arrived, at most a mebibyte or so."""
+        received = self.receive()
+        if received:
             # Whatever fails here fails again in the next read, which has to wait.
             with contextlib.suppress(OSError):
-                while size < _MOST_AT_ONCE and (piece := self.sock.recv(_BUFFER)):
-                    pieces.append(piece)
-                    size += len(piece)
+                received += self.receive_arrived()
+        return received
+
+    def receive_arrived(self) -> bytes:
+        """Return all bytes that have arrived, at most a mebibyte or so; none if the peer has ended.
+
+        `receive` returns a single record of TLS, however many have arrived, and servers make one of each change.
+
+        Raises:
+            BlockingIOError: nothing has arrived.
+            OSError: the connection broke.
+        """
+        # Without a timeout a read that finds nothing costs less than asking before each read.
+        if self._timeout:
+            self.sock.settimeout(0.0)
+            self._timeout = 0.0
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while size < _MOST_AT_ONCE and (piece := self.sock.recv(_BUFFER)):
+                pieces.append(piece)
+                size += len(piece)
+        except ssl.SSLWantReadError:
+            if not pieces:
+                raise BlockingIOError from None
+        except OSError:
+            # It is raised again by the next read.
+            if not pieces:
+                raise
         return b"".join(pieces)
 
     def send(self, message: bytes) -> None:
@@ -120,10 +139,13 @@ class Connection:
         # An idle connection is readable at its end, or if the peer has sent something that nobody asked for.
         return not readable
 
-    def close(self) -> None:
+    def shut_down(self) -> None:
+        """End the connection, of which another thread that reads from it is told; closing it alone doesn't."""
         with contextlib.suppress(OSError):
-            # A shutdown wakes another thread that reads from the socket; closing it alone doesn't.
             self.sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.shut_down()
         with contextlib.suppress(OSError):
             self.sock.close()
 
