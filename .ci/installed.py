@@ -35,6 +35,7 @@ DOCUMENTS = (
     "examples",
     "deploy",
     "plugins/*/README.md",
+    "plugins/*/example/*",
 )
 # The helpers of conftest.py, which are nobody's package.
 HELPERS = ("tests/fixtures.py",)
