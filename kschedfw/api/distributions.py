@@ -131,7 +131,10 @@ def _place_of(error: BaseException) -> str:
 
 
 def _normalized(distribution: Distribution) -> str:
-    """Return the name that tells distributions apart, from the directory's name if it has one: that reads no file."""
+    """Return the distribution's name in normalized form.
+
+    The name is part of the metadata directory's name, if that is a `.dist-info` or `.egg-info`: this reads no file.
+    """
     directory = _directory(distribution)
     has_name = directory.suffix in (".dist-info", ".egg-info")
     name = directory.stem.partition("-")[0] if has_name else distribution.name

@@ -158,7 +158,7 @@ def harmless(text: str) -> str:
 
 
 def first_of(lines: Sequence[str], what: str) -> list[str]:
-    """Return the lines; of very many, only the first and the number of the others."""
+    """Return the lines, shortened to the first ones and a line with the number of the others if there are too many."""
     if len(lines) <= _MOST_LINES:
         return list(lines)
     return [*lines[:_MOST_LINES], f"… and {len(lines) - _MOST_LINES:,} more {what}"]

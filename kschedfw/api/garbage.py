@@ -1,6 +1,7 @@
-"""Work that makes many lasting objects, without the garbage collector, which would scan them again and again.
+"""Pausing the garbage collector while many objects are made that last.
 
-Reading files, reading a live cluster, starting to follow one, and importing a command's modules all need it.
+The collector would scan these objects again and again while manifests or a live cluster are read, or a command's
+modules are imported.
 """
 
 from __future__ import annotations

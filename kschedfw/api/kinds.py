@@ -126,7 +126,7 @@ class Kind:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Every group that manifests of the kind may name."""
+        """The API groups in which manifests of the kind may be written, the present one first."""
         return (self.group, *self.older_groups)
 
     @property

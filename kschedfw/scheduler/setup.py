@@ -113,7 +113,9 @@ class Setup:
     def of(
         cls, label: str, configuration: SchedulerConfiguration, scheduler_name: str | None = None
     ) -> Setup:
-        """Return a set-up of the whole configuration, or of its profile of that name, for every pod.
+        """Return a set-up with all profiles of the configuration, or with one profile that takes every pod.
+
+        `scheduler_name` chooses that profile.
 
         Raises:
             UnknownProfileError: there is no such profile.

@@ -189,7 +189,10 @@ class Engine:
         )
 
     def as_of_now(self, outcomes: Iterable[PodResult]) -> Sequence[PodResult]:
-        """Return the present state of the outcomes: some pods may wait for others, or not any more."""
+        """Return the outcomes as they are now.
+
+        Later operations may have allowed a pod that waited for permission, or taken a pod's place.
+        """
         return [self._as_of_now(each) for each in outcomes]
 
     def all_waiting(self) -> Iterator[Waiting]:

@@ -133,7 +133,7 @@ class Schedule:
 
 @frozen(eq=False)
 class Replicas:
-    """The replicas of a pod that got a place, and what stopped the next one; None if nothing did.
+    """The replicas of a pod that got a place, and the refusal of the next one, or None if the limit ended the count.
 
     `waiting` replicas have a place, too, but don't count: they would only run if permitted.
     """

@@ -138,7 +138,7 @@ class _NotedHandle:
 
 @contextmanager
 def _noted_handle(plugin: AnyPlugin) -> Iterator[dict[str, None]]:
-    """Note what is read of the plugin's handle meanwhile."""
+    """Yield the names of the handle's attributes that the plugin reads within the block."""
     handle, read = getattr(plugin, "handle", None), dict[str, None]()
     if handle is None:
         yield read

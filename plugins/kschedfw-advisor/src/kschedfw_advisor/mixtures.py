@@ -72,7 +72,7 @@ class _Bin:
     sizes: Mapping[int, float]
 
     def row(self, spare: float) -> _Row:
-        """Return the constraint if this part of the room is left free."""
+        """Return the linear constraint of this bin, with the share `spare` (0 to 1) of each node's room kept free."""
         return _Row(
             {self.group: 1.0 - spare, **{variable: -size for variable, size in self.sizes.items()}}, 0.0
         )

@@ -193,7 +193,10 @@ class _Planner:
     # --- removing ---
 
     def _next(self) -> Removal | None:
-        """Remove the nodes that save the most, once a new node is there if that pays; None if no node can go."""
+        """Remove the set of nodes that saves the most, and return it; None if no node can go.
+
+        A new node is added before, if the removals that it allows save more than it costs.
+        """
         best: tuple[_Rank, NodeGroup | None, Sequence[str]] | None = None
         offers = self._offers()
         for number, group in enumerate((None, *offers)):

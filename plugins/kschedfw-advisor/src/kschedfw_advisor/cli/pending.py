@@ -113,7 +113,7 @@ def pending(
 
 
 def _about(asked: Asked, text: str | None) -> About | None:
-    """Return what the answer is about; None for all pods.
+    """Return a test of the namespaces and workloads that were asked for; None if all are shown.
 
     Raises:
         UsageError: the workload isn't KIND/NAME, or no pod is of it.

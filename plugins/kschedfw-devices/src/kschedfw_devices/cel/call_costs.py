@@ -113,7 +113,7 @@ def _nested(arguments: tuple[Value, ...]) -> float:
 
 
 def _nested_in_pairs(arguments: tuple[Value, ...]) -> float:
-    """Return `_nested` for functions that compare each element of the first argument with others."""
+    """Return the steps for nested values in functions that compare each element of the first argument with others."""
     return _nested(arguments) * _size(arguments[0])
 
 

@@ -53,7 +53,8 @@ class InvalidPoolsError(KschedfwError):
 class _Place(NamedTuple):
     """A place in the search: the next device to find, by claim, request and option.
 
-    `option` is None while no alternative is chosen. The next device comes after `after` in the node's order.
+    `option` is None while no alternative is chosen. `found` counts the request's devices so far. The search for the
+    next one begins at position `after` in the node's order of devices.
     """
 
     claim: int = 0
