@@ -99,6 +99,8 @@ class QueueingHint(Enum):
 
 QueueingHintFunction = Callable[[Pod, object | None, object | None], QueueingHint]
 """(pod, old object, new object) -> hint; old is None for an addition, new for a deletion."""
+PreQueueingHintFunction = Callable[[object | None, object | None], bool]
+"""(old object, new object) -> whether the event may wake any pod at all (kube-scheduler v1.37 `PreQueueingHintFn`)."""
 
 
 @frozen(cache_hash=True)
@@ -108,12 +110,16 @@ class ClusterEvent:
     A subscription may have a hint, which decides for each event and pod whether the pod is tried again. Without
     a hint every event of the subscription is worth an attempt. Changes of custom objects are ADD, DELETE and
     UPDATE; a hint reads the objects by its own class for the kind (`CustomResource.of`).
+
+    A `pre_hint` is asked once for an event, and if it is False, no pod's hint is. It is for events that wake nobody
+    most of the time, while many pods wait. Where it is False, the hint has to skip every pod.
     """
 
     resource: EventResource | CustomKind
     action: ActionType
     hint: QueueingHintFunction | None = None
     custom_label: str = ""
+    pre_hint: PreQueueingHintFunction | None = None
 
     def __attrs_post_init__(self) -> None:
         """Raise TypeError where a field is of another type: such an event would silently never match."""
@@ -123,6 +129,8 @@ class ClusterEvent:
             raise TypeError(f"action: expected an ActionType, found {self.action!r}")
         if not (self.hint is None or callable(self.hint)):
             raise TypeError(f"hint: expected a function of (pod, old, new), found {self.hint!r}")
+        if not (self.pre_hint is None or callable(self.pre_hint)):
+            raise TypeError(f"pre_hint: expected a function of (old, new), found {self.pre_hint!r}")
 
     @cached_property
     def label(self) -> str:

@@ -114,7 +114,9 @@ class GangScheduling(Plugin):
     @hookimpl
     def events_to_register(self) -> Sequence[ClusterEvent]:
         events = [
-            ClusterEvent(EventResource.POD, ActionType.ADD, self._after_member),
+            ClusterEvent(
+                EventResource.POD, ActionType.ADD, self._after_member, pre_hint=self._completes_gang
+            ),
             ClusterEvent(EventResource.POD_GROUP, ActionType.ADD, _after_group),
         ]
         if not self._waits_at_permit:
@@ -122,14 +124,17 @@ class GangScheduling(Plugin):
             events.append(ClusterEvent(EventResource.POD_GROUP, ActionType.UPDATE, _after_group_update))
         return events
 
-    def _after_member(self, pod: Pod, _old: object | None, new: object | None) -> QueueingHint:
-        key = group_key(pod)
-        if not key or not isinstance(new, Pod) or group_key(new) != key:
-            return QueueingHint.SKIP
-        # Where members are still missing `pre_enqueue` would only refuse again: kube-scheduler asks it, which takes
-        # half a million calls until a gang of 1,000 is complete.
-        group = self.handle.cluster.get(PodGroup, key)
-        return queue_if(group is not None and self.handle.groups.count(key) >= (group.min_count or 0))
+    def _after_member(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:
+        is_fellow = isinstance(new, Pod) and group_key(new) == group_key(pod)
+        return queue_if(is_fellow and self._completes_gang(old, new))
+
+    def _completes_gang(self, _old: object | None, new: object | None) -> bool:
+        """Return whether the new pod's group has all members that it needs."""
+        # Where members are still missing `pre_enqueue` would only refuse again. kube-scheduler asks it: each member of
+        # a gang of 1,000 that comes would have all before it asked, half a million times until the last.
+        key = group_key(new) if isinstance(new, Pod) else ""
+        group = self.handle.cluster.get(PodGroup, key) if key else None
+        return group is not None and self.handle.groups.count(key) >= (group.min_count or 0)
 
     def _group_of(self, pod: Pod) -> str:
         return group_key(pod) if self.handle.feature_gates.enabled(GANG_SCHEDULING) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 from unittest.mock import Mock
 
@@ -48,11 +48,14 @@ from kschedfw.scheduler import SchedulingError
 from kschedfw.simulator import Simulation
 from kschedfw.testing.clock import FakeClock
 from tests.overtaken import OvertakenCluster
+from tests.steps import assert_linear
 
 GATES = FeatureGates.of(GENERIC_WORKLOAD, GANG_SCHEDULING)
 ALL_GATES = FeatureGates.of(
     GENERIC_WORKLOAD, GANG_SCHEDULING, TOPOLOGY_AWARE_WORKLOAD_SCHEDULING, WORKLOAD_AWARE_PREEMPTION
 )
+
+GROUP_GATES = {"1.36": (GENERIC_WORKLOAD, GANG_SCHEDULING), "1.37": (GENERIC_WORKLOAD,)}
 
 
 def cluster(cpu: int, made: InMemoryCluster | None = None) -> InMemoryCluster:
@@ -79,6 +82,25 @@ def test_a_gang_that_fits_is_bound_in_one_cycle() -> None:
     assert Scheduler(room, feature_gates=GATES).schedule_one()
     assert bound(room) == {"a", "b", "c"}
     assert condition(room) == ("True", "Scheduled")
+
+
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+def test_a_gang_that_comes_takes_time_in_proportion_to_its_members(version: str) -> None:
+    gates = FeatureGates(dict.fromkeys(GROUP_GATES[version], True), version)
+
+    def comes(members: int) -> Callable[[], None]:
+        room = cluster(cpu=1)
+        room.add(make_pod_group("big").gang(min_count=members).build())
+        Scheduler(room, feature_gates=gates)
+        pods = [make_pod(f"m{number}").group("big").build() for number in range(members)]
+
+        def work() -> None:
+            for pod in pods:
+                room.add(pod)
+
+        return work
+
+    assert_linear(comes(150), comes(300))
 
 
 def test_of_a_gang_that_does_not_fit_nothing_is_bound_or_left_assumed() -> None:

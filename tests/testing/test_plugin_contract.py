@@ -847,6 +847,14 @@ class HintsTruth(Plugin):
         return [ClusterEvent(EventResource.NODE, ActionType.ADD, lambda pod, old, new: True)]  # type: ignore[arg-type, return-value]  # that is what is wrong
 
 
+@caught(EVENTS, "the hint for NodeAdd queues a pod, and its pre_hint says that none is")
+class HintsMoreThanItsPreHint(Plugin):
+    @hookimpl
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        hint, nobody = (lambda pod, old, new: QueueingHint.QUEUE), (lambda old, new: False)
+        return [ClusterEvent(EventResource.NODE, ActionType.ADD, hint, pre_hint=nobody)]
+
+
 WAKING = "a_pod_that_waited_is_placed_as_by_a_new_scheduler"
 
 

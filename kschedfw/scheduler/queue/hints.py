@@ -53,6 +53,14 @@ class QueueingHints:
         """Return whether the plugin subscribes to the event, whatever its hint says."""
         return event.is_wildcard or self._of(rejector, event) != ()
 
+    def may_wake(self, rejector: Rejector, occurrence: Occurrence) -> bool:
+        """Return whether the event may wake pods that the plugin rejected: it subscribes, and its pre_hint agrees."""
+        event = occurrence.event
+        subscriptions = None if event.is_wildcard else self._of(rejector, event)
+        return subscriptions is None or any(
+            _may_wake(each, rejector[1], occurrence) for each in subscriptions
+        )
+
     def judge(self, info: QueuedPodInfo, occurrence: Occurrence) -> Requeue:
         """Return the handling of the pod after one event."""
         rejectors = info.rejector_plugins
@@ -115,6 +123,16 @@ class QueueingHints:
             own = self._subscriptions.get(profile, {}).get(plugin)
             self._matching[key] = None if own is None else tuple(each for each in own if each.matches(event))
         return self._matching[key]
+
+
+def _may_wake(subscription: ClusterEvent, plugin: str, occurrence: Occurrence) -> bool:
+    if subscription.pre_hint is None:
+        return True
+    try:
+        return bool(subscription.pre_hint(occurrence.old, occurrence.new))
+    except HOOK_FAILURES:
+        logger.exception("pre-queueing hint of %s failed on %s", plugin, occurrence.event.label)
+        return True
 
 
 def _answer(hint: QueueingHintFunction | None, pod: Pod, plugin: str, occurrence: Occurrence) -> HintResult:

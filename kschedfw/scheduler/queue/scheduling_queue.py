@@ -283,13 +283,13 @@ class SchedulingQueue(TimedQueue):
         """
         with self._changing:
             self.note_change()
+            occurrence = Occurrence(event, old, new)
             candidates = self._sub_queues.unschedulable.rejected_by(
-                lambda rejector: self._hints.concerns(rejector, event)
+                lambda rejector: self._hints.may_wake(rejector, occurrence)
             )
             if candidates:
                 self._move(
-                    [info for info in candidates if pre_check is None or pre_check(info.pod)],
-                    Occurrence(event, old, new),
+                    [info for info in candidates if pre_check is None or pre_check(info.pod)], occurrence
                 )
             # For pods in flight: if they are refused, the event may help their next attempt, so `judge_all`
             # sees it.

@@ -107,3 +107,44 @@ def test_a_wildcard_is_for_all_or_for_the_pod_that_comes_with_it(
 def test_who_subscribes_to_everything_is_asked_about_everything() -> None:
     everything = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, QUEUE)
     assert judge({"A": [everything]}, refused="A") is Requeue.AFTER_BACKOFF
+
+
+def pre(*answers: bool) -> list[ClusterEvent]:
+    """Subscriptions whose hints would queue every pod, with pre_hints that answer so."""
+    return [
+        ClusterEvent(NODE_ADD.resource, NODE_ADD.action, QUEUE, pre_hint=lambda _old, _new, says=says: says)
+        for says in answers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("subscriptions", "event", "may_wake"),
+    [
+        (pre(False), NODE_ADD, False),
+        (pre(True), NODE_ADD, True),
+        (pre(False, True), NODE_ADD, True),
+        ([*pre(False), subscription(SKIP)], NODE_ADD, True),
+        (pre(True), NODE_LABEL, False),
+        (pre(False), UNSCHEDULABLE_TIMEOUT, True),
+    ],
+)
+def test_an_event_wakes_nobody_where_each_pre_hint_says_so(
+    subscriptions: list[ClusterEvent], event: ClusterEvent, may_wake: bool
+) -> None:
+    hints = QueueingHints({PROFILE: {"A": subscriptions}})
+    assert hints.may_wake((PROFILE, "A"), Occurrence(event, None, None)) is may_wake
+
+
+def test_a_pre_hint_that_raises_counts_as_true_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def fails(_old: object, _new: object) -> bool:
+        raise RuntimeError("broken")
+
+    event = ClusterEvent(NODE_ADD.resource, NODE_ADD.action, QUEUE, pre_hint=fails)
+    with caplog.at_level(logging.ERROR):
+        assert QueueingHints({PROFILE: {"A": [event]}}).may_wake((PROFILE, "A"), Occurrence(event, None, 1))
+    assert "pre-queueing hint of A failed on NodeAdd" in caplog.text
+
+
+def test_what_is_no_function_is_no_pre_hint() -> None:
+    with pytest.raises(TypeError, match="pre_hint: expected a function of \\(old, new\\), found 3"):
+        ClusterEvent(NODE_ADD.resource, NODE_ADD.action, pre_hint=3)  # type: ignore[arg-type]
