@@ -69,12 +69,11 @@ Of v1.37 these aren't here:
 | where | what |
 | --- | --- |
 | batching | members of a group reuse one another's searches |
-| queue | members without a PodGroup, and those that come during its cycle, have names of their own in metrics |
 | preemption | nodes' `podPreemptionPolicy`, for pods that are resized (InPlacePodVerticalScalingSchedulerPreemption) |
 | placements | groups of groups |
 | devices | the names of requests that a configuration concerns, where it concerns all |
-| metrics | events of pods have v1.36's names: `UnschedulablePodAdd`, not `UnscheduledPodAdd` |
-| metrics | those of preemption by groups (`scheduler_workload_preemption_attempts_total` and five more) |
+| metrics | how long the search for a single pod's victims takes: where it begins couldn't be read |
+| metrics | that handling an update of a pending pod is `UnscheduledPodUpdate` and not `TargetPodUpdate` wasn't read |
 """
 
 

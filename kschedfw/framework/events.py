@@ -15,7 +15,8 @@ class EventResource(StrEnum):
     """The kinds of object whose changes a plugin can subscribe to; the texts are those in kube-scheduler's metrics.
 
     A subscription to POD is one to both ASSIGNED_POD and UNSCHEDULED_POD. TARGET_POD stands for updates of the rejected
-    pod itself (v1.37), which a subscription to UNSCHEDULED_POD covers, too. Events have v1.36's names in every version.
+    pod itself (v1.37), which a subscription to UNSCHEDULED_POD covers, too. These are
+    v1.36's names; metrics have those of the version.
     """
 
     POD = "Pod"

@@ -16,11 +16,12 @@ from typing import Protocol
 
 import attrs
 
-from kschedfw.api import Named, Pod, PodCondition
+from kschedfw.api import DisruptionMode, Named, Pod, PodCondition, PodGroup, group_key
 from kschedfw.api.records import define, frozen
+from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import ClusterClient, record_event
 from kschedfw.framework.errors import NotFoundError
-from kschedfw.framework.metrics import MetricsRecorder
+from kschedfw.framework.metrics import EntityKind, MetricsRecorder
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
@@ -59,9 +60,37 @@ class Preemptor:
     def uid(self) -> str:
         return self.object.metadata.uid
 
+    @property
+    def entity(self) -> EntityKind:
+        """The preemptor in metrics."""
+        return EntityKind(self.kind)
+
     @classmethod
     def pod(cls, pod: Pod, node_name: str) -> Preemptor:
         return cls("pod", pod, pod.spec.scheduler_name, node_name, pod.priority)
+
+
+@frozen
+class Harm:
+    """The harm that a preemption does beside the number of its victims; for metrics (v1.37).
+
+    `groups` counts groups that are evicted as a whole, and other members of groups; `violations` counts pods that are
+    evicted against disruption budgets.
+    """
+
+    groups: int
+    violations: int
+
+    @classmethod
+    def of_pods(cls, cluster: ClusterClient, victims: Sequence[Pod], violations: int) -> Harm:
+        """Return the harm of evicting these pods, of which so many violate budgets."""
+        groups = set()
+        for pod in victims:
+            if key := group_key(pod):
+                group = cluster.get(PodGroup, key)
+                is_whole = group is not None and group.spec.disruption_mode is DisruptionMode.POD_GROUP
+                groups.add(key if is_whole else pod.uid)
+        return cls(len(groups), violations)
 
 
 class PendingPreemption(Protocol):
@@ -72,7 +101,7 @@ class PendingPreemption(Protocol):
         """True while the preemptor mustn't be tried again: it would preempt the same victims once more."""
         ...
 
-    def carry_out(self) -> None:
+    def carry_out(self) -> object:
         """Evict the victims. Never hold the preemptor back again."""
         ...
 
@@ -123,6 +152,7 @@ class Evictor:
     _waiting_pods: WaitingPods
     _pods_in_pre_bind: PodsInPreBind
     _pending: PendingEvictions
+    _clock: Clock
     activate: Callable[[Sequence[Pod]], None]
 
     def evict(self, victims: Sequence[Pod], preemptor: Preemptor, plugin: str) -> None:
@@ -130,31 +160,50 @@ class Evictor:
 
         Victims that are terminating already are skipped. Exceptions of the cluster are raised.
         """
-        for victim in self._begin(victims):
+        for victim in self._begin(victims, preemptor):
             self.evict_one(victim, preemptor, plugin)
         self.clear_lower_nominations(preemptor)
 
     def evict_later(
-        self, victims: Sequence[Pod], preemptor: Preemptor, plugin: str, members: Sequence[Pod]
+        self,
+        victims: Sequence[Pod],
+        preemptor: Preemptor,
+        plugin: str,
+        members: Sequence[Pod],
+        harm: Harm | None = None,
     ) -> None:
         """Queue the evictions for the end of the cycle; until then the preemptor is held back.
 
         Victims that are terminating already are skipped; if all are, nothing is queued. If an eviction fails, the
-        `members` that wait for it are tried again.
+        `members` that wait for it are tried again. With `harm` (v1.37) metrics are told of it and of the evictions'
+        duration.
         """
         # Where nothing is left to do, the members mustn't be held back: no answer would let them pass again.
-        if left := self._begin(victims):
-            self._pending.start(preemptor.uid, LaterEvictions(self, left, preemptor, plugin, members))
+        if left := self._begin(victims, preemptor, harm):
+            later = LaterEvictions(self, left, preemptor, plugin, members)
+            self._pending.start(
+                preemptor.uid,
+                later if harm is None else _Timed(later, preemptor.entity, self._clock, self._metrics),
+            )
 
     def counts(self, victim: Pod) -> bool:
         """Return whether decisions still count the victim."""
         return self._pending.counts(victim)
 
-    def _begin(self, victims: Sequence[Pod]) -> Sequence[Pod]:
+    def _begin(self, victims: Sequence[Pod], preemptor: Preemptor, harm: Harm | None = None) -> Sequence[Pod]:
         """Return the victims that are to be evicted. Record the number of all, unless all are terminating."""
         left = [victim for victim in victims if not victim.is_terminating]
-        if left:
+        if not left:
+            return left
+        entity = preemptor.entity
+        if harm is not None and entity is EntityKind.GROUP:
+            self._metrics.group_preemption_victims(len(victims))
+        else:
             self._metrics.preemption_victims(len(victims))
+        if harm is not None and harm.groups:
+            self._metrics.groups_disrupted(entity, harm.groups)
+        if harm is not None and harm.violations:
+            self._metrics.budgets_violated(entity, harm.violations)
         return left
 
     def evict_one(self, victim: Pod, preemptor: Preemptor, plugin: str) -> None:
@@ -237,8 +286,11 @@ class LaterEvictions:
         """True until only the last victim is left, and is about to be evicted or goes for another reason."""
         return not self._is_open and (len(self._victims) > 1 or not self._is_last_leaving())
 
-    def carry_out(self) -> None:
-        """Evict the victims in their order. Log what a cluster raises, and have the members tried again."""
+    def carry_out(self) -> bool:
+        """Evict the victims in their order. Log what a cluster raises, and have the members tried again.
+
+        Return whether nothing was raised.
+        """
         try:
             # First, as in kube-scheduler: those pods needn't wait for the evictions to look for another place.
             self._evictor.clear_lower_nominations(self._preemptor)
@@ -253,13 +305,34 @@ class LaterEvictions:
             self._evictor.evict_one(last, self._preemptor, self._plugin)
             if was_missed:
                 self._evictor.activate(self._members)
+            return True
         except Exception:  # a cluster may raise anything; only this preemption should fail
             logger.exception("the preemption for %s %s failed", self._preemptor.kind, self._preemptor.uid)
             self._is_open = True
             self._evictor.activate(self._members)
+            return False
 
     def _is_last_leaving(self) -> bool:
         last = self._victims[-1]
         present = self._evictor.cluster.get(Pod, last.key)
         # A pod that has ended has no deletion ahead that anybody would be told of: its room is free already.
         return present is None or present.uid != last.uid or present.is_terminating or present.is_terminal
+
+
+@frozen(eq=False)
+class _Timed:
+    """Evictions whose duration metrics are told."""
+
+    _evictions: LaterEvictions
+    _preemptor: EntityKind
+    _clock: Clock
+    _metrics: MetricsRecorder
+
+    @property
+    def holds_back(self) -> bool:
+        return self._evictions.holds_back
+
+    def carry_out(self) -> None:
+        begun = self._clock.monotonic()
+        success = self._evictions.carry_out()
+        self._metrics.preemption_carried_out(self._preemptor, success, self._clock.monotonic() - begun)

@@ -141,7 +141,7 @@ class FeatureGates:
         rules = (
             VersionChange(rule.name, version, f"{rule.area}: {rule.after}", rule.source)
             for rule in RULES
-            if self.follows(rule) is not other.follows(rule)
+            if rule.decides and self.follows(rule) is not other.follows(rule)
         )
         return (*gates, *rules)
 

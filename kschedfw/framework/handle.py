@@ -13,7 +13,7 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import ClusterClient
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.devices import DeviceBackedResources, device_backed_resources
-from kschedfw.framework.eviction import Evictor, PendingEvictions, Preemptor
+from kschedfw.framework.eviction import Evictor, Harm, PendingEvictions, Preemptor
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD
 from kschedfw.framework.gates import FeatureGates
@@ -27,6 +27,7 @@ from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.parts import Parts
 from kschedfw.framework.plugin_metrics import SECONDS, Counter, Gauge, Histogram, MetricKind, PluginMetric
 from kschedfw.framework.status import Status
+from kschedfw.framework.versions.v1_37 import PREEMPTION_METRICS
 from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
 
 KeptT = TypeVar("KeptT")
@@ -186,7 +187,15 @@ class Handle:
             )
         return self._framework
 
-    def evict(self, victims: Sequence[Pod], *, preemptor: Pod, node_name: str, plugin: str = "") -> None:
+    def evict(
+        self,
+        victims: Sequence[Pod],
+        *,
+        preemptor: Pod,
+        node_name: str,
+        plugin: str = "",
+        violations: int = 0,
+    ) -> None:
         """Evict pods that are in the way of `preemptor`, from post_filter, which then nominates `node_name`.
 
         Victims may be on any node. Each gets the condition DisruptionTarget and the event Preempted, is counted by the
@@ -197,6 +206,7 @@ class Handle:
         It is done at once; where pods are scheduled in groups (gate GenericWorkload), at the end of the cycle, and
         until then the preemptor isn't tried again. Nobody is asked whether the victims' budgets allow it:
         `DisruptionBudgets` knows. `plugin`, the plugin's name, is in the statuses of victims that weren't bound yet.
+        `violations` is the number of victims that budgets don't allow; since v1.37 a metric has it.
 
         Raises:
             ValueError: a victim is the preemptor itself.
@@ -206,7 +216,10 @@ class Handle:
             raise ValueError(f"victims: pod {preemptor.key} can't be evicted to make room for itself")
         whom = Preemptor.pod(preemptor, node_name)
         if self.feature_gates.enabled(GENERIC_WORKLOAD):
-            self.evictor.evict_later(victims, whom, plugin, [preemptor])
+            harm = None
+            if self.feature_gates.follows(PREEMPTION_METRICS):
+                harm = Harm.of_pods(self.cluster, victims, violations)
+            self.evictor.evict_later(victims, whom, plugin, [preemptor], harm)
         else:
             self.evictor.evict(victims, whom, plugin)
 
@@ -220,6 +233,7 @@ class Handle:
             self.waiting_pods,
             self.pods_in_pre_bind,
             self.evictions,
+            self.clock,
             self.activate,
         )
 

@@ -116,7 +116,7 @@ class BatchFlush(StrEnum):
 
 
 class EntityKind(StrEnum):
-    """The kinds of what the queue counts as one since v1.37."""
+    """The kinds of what the queue counts as one, and of what preempts, since v1.37."""
 
     POD = "pod"
     """A pod that is in no group."""
@@ -256,6 +256,32 @@ class MetricsRecorder(Protocol):
         """Preemption has chosen a node; `count` pods are evicted from it."""
         return
 
+    # Since v1.37, told where pods are scheduled in groups (GenericWorkload)
+
+    def group_preemption_attempt(self, code: Code) -> None:
+        """A group has tried to make room; `code` is the outcome."""
+        return
+
+    def group_preemption_victims(self, count: int) -> None:
+        """`count` pods are evicted for a group; for a single pod it is `preemption_victims`."""
+        return
+
+    def preemption_evaluated(self, preemptor: EntityKind, code: Code, seconds: float) -> None:
+        """The search for a group's victims has ended; `code` is the outcome."""
+        return
+
+    def preemption_carried_out(self, preemptor: EntityKind, success: bool, seconds: float) -> None:
+        """All victims of a preemption have been evicted, or an eviction has failed."""
+        return
+
+    def groups_disrupted(self, preemptor: EntityKind, count: int) -> None:
+        """A preemption evicts `count` groups as a whole, or single members of groups; not told of none."""
+        return
+
+    def budgets_violated(self, preemptor: EntityKind, count: int) -> None:
+        """A preemption evicts `count` pods against disruption budgets; not told of none."""
+        return
+
     # Devices, told by DynamicResources
 
     def claim_created(self, *, success: bool) -> None:
@@ -275,7 +301,11 @@ class MetricsRecorder(Protocol):
     # Queue, told by the queue; its places are an enum of its own, which is a `str`
 
     def pending_pods(self, queue: str, count: int) -> None:
-        """The number of pods in a part of the queue: `active`, `backoff`, `unschedulable` or `gated`."""
+        """The number of pods in a part of the queue: `active`, `backoff`, `unschedulable` or `gated`.
+
+        Since v1.37 there are two more for members of groups: `incomplete` without their PodGroup, and `pending` during
+        the group's cycle.
+        """
         return
 
     def pod_incoming(self, queue: str, event: str) -> None:

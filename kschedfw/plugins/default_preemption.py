@@ -115,7 +115,9 @@ class DefaultPreemption(Plugin[DefaultPreemptionArgs]):
 
     @hookimpl
     def pod_group_post_filter(self, preempt: Callable[[], Status]) -> Status:
-        return preempt()
+        status = preempt()
+        self.handle.metrics.group_preemption_attempt(status.code)
+        return status
 
     def takes_members_alike(self, pod: Pod) -> bool:
         return bool(self._objection_to(pod))

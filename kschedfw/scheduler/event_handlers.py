@@ -27,6 +27,7 @@ from kschedfw.framework.gate_table import DEVICE_TAINT_RULES, GENERIC_WORKLOAD
 from kschedfw.framework.metrics import MetricsRecorder, listens
 from kschedfw.framework.parts import Parts
 from kschedfw.framework.runtime.framework import Framework
+from kschedfw.framework.versions.v1_37 import EVENT_NAMES
 from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.errors import CacheError
 from kschedfw.scheduler.failure import REASON_SCHEDULING_GATED, patch_condition
@@ -36,6 +37,9 @@ from kschedfw.scheduler.queue.cluster_events import (
     NODE_ADD,
     NODE_DELETE,
     UNSCHEDULED_POD_ADD,
+    EventName,
+    label_of,
+    name_since_v1_37,
     node_change_events,
     pod_change_events,
 )
@@ -85,7 +89,13 @@ class EventHandlers:
         # this thread.
         self._lock = threading.RLock()
         self.close: Callable[[], None] = cluster.watch(
-            measured(self.handle, parts.metrics, parts.clock, frameworks)
+            measured(
+                self.handle,
+                parts.metrics,
+                parts.clock,
+                frameworks,
+                name_since_v1_37 if parts.feature_gates.follows(EVENT_NAMES) else label_of,
+            )
         )
         if not callable(self.close):
             raise IncompleteClusterError(
@@ -329,6 +339,7 @@ def measured(
     metrics: MetricsRecorder,
     clock: Clock,
     scheduler_names: Container[str],
+    name_of: EventName,
 ) -> Handler:
     """Return a handler that also records its duration; the handler itself if metrics are disabled."""
     if not listens(metrics):
@@ -339,7 +350,7 @@ def measured(
         handler(event)
         seconds = clock.monotonic() - began
         for each in happened(event, scheduler_names):
-            metrics.event_handled(each.label, seconds)
+            metrics.event_handled(name_of(each), seconds)
 
     return handle
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from kschedfw.api import Pod, group_key
+from kschedfw.api import Pod, PodGroup, group_key
 from kschedfw.cluster import Cluster
 from kschedfw.config import default_profile
 from kschedfw.framework.clock import Clock, SystemClock
@@ -31,7 +31,7 @@ from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import frameworks_of
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.framework.versions.v1_37 import GROUP_BACKOFF, GROUP_ENTITY, RESIZED_PODS
+from kschedfw.framework.versions.v1_37 import EVENT_NAMES, GROUP_BACKOFF, GROUP_ENTITY, RESIZED_PODS
 from kschedfw.scheduler.attempt import Attempt, Moment
 from kschedfw.scheduler.batching import Batching
 from kschedfw.scheduler.binding_cycle import BindingCycle
@@ -45,6 +45,7 @@ from kschedfw.scheduler.failure import FailedGates, FailureHandler
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
 from kschedfw.scheduler.placement import GroupPlaces, Placement, Placements
 from kschedfw.scheduler.queue import IdleQueue, SchedulingQueue
+from kschedfw.scheduler.queue.cluster_events import label_of, queue_name_since_v1_37
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.queue.stillness import ObservedClock
 from kschedfw.scheduler.scheduling_cycle import Algorithm, Attempts, SchedulingCycle
@@ -166,6 +167,8 @@ class Scheduler:
             groups=grouping,
             size_of=parts.groups.size_of if grouping and feature_gates.follows(GROUP_BACKOFF) else None,
             entities=feature_gates.follows(GROUP_ENTITY),
+            has_group=lambda key: cluster.get(PodGroup, key) is not None,
+            name_of=queue_name_since_v1_37 if feature_gates.follows(EVENT_NAMES) else label_of,
             retry_unchanged=not may_rest,
             metrics=metrics,
         )

@@ -87,6 +87,7 @@ class PreemptionEvaluator:
                 preemptor=present,
                 node_name=plan.chosen.node_name,
                 plugin=self._plugin_name,
+                violations=plan.chosen.victims.num_pdb_violations,
             )
         except Exception as error:
             # A cluster may raise anything; only this attempt should fail. The pod isn't nominated, and its next

@@ -48,6 +48,7 @@ class Rule:
         after: the behaviour since then.
         source: where the rule can be read: KEPs, pull requests or files of Kubernetes.
         basis: whether decisions under the rule were recorded or only its source was read.
+        decides: whether decisions depend on the rule; if not, only metrics do.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Rule:
     after: str
     source: str
     basis: Basis = Basis.READ
+    decides: bool = True
 
 
 @frozen

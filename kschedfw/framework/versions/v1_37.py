@@ -145,6 +145,39 @@ BATCH_RESCORING: Final = Rule(
     "kubernetes/kubernetes#140289; pkg/scheduler/framework/runtime/batch.go",
 )
 
+EVENT_NAMES: Final = Rule(
+    "PodEventNames",
+    "1.37",
+    "metrics",
+    "events of pending pods are `UnschedulablePodAdd` and so on",
+    "they are `UnscheduledPodAdd` and so on, and an update of the pod is `TargetPodUpdate` in the queue's metrics",
+    "kubernetes/kube-scheduler framework/types.go @a1a05b92 (kubernetes/kubernetes#135905); kubernetes/kubernetes"
+    " pkg/scheduler/backend/queue/scheduling_queue.go, Update",
+    decides=False,
+)
+
+QUEUE_NAMES: Final = Rule(
+    "PodGroupQueueNames",
+    "1.37",
+    "metrics",
+    "members that wait in the queue are counted as active, backoff, unschedulable or gated",
+    "those whose PodGroup doesn't exist yet are `incomplete`, and those that came during its cycle `pending`",
+    "kubernetes/kubernetes pkg/scheduler/metrics/metrics.go, pendingPods",
+    decides=False,
+)
+
+PREEMPTION_METRICS: Final = Rule(
+    "WorkloadPreemptionMetrics",
+    "1.37",
+    "metrics",
+    "victims of a group count in `scheduler_preemption_victims`",
+    "with the gate GenericWorkload they count in `scheduler_workload_preemption_victims`, and five more metrics tell of"
+    " preemptions",
+    "kubernetes/kubernetes#139373; pkg/scheduler/metrics/metrics.go, framework/preemption/executor_test.go and"
+    " podgrouppreemption.go",
+    decides=False,
+)
+
 RULES: Final = (
     IMAGE_VOLUMES,
     ANTI_AFFINITY_HINTS,
@@ -160,5 +193,8 @@ RULES: Final = (
     GROUP_LEFTOVERS,
     GROUP_ENTITY,
     BATCH_RESCORING,
+    EVENT_NAMES,
+    QUEUE_NAMES,
+    PREEMPTION_METRICS,
 )
 """The rules of v1.37."""

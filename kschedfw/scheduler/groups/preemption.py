@@ -8,15 +8,16 @@ import attrs
 
 from kschedfw.api import Pod, PodDisruptionBudget, PodGroup, PreemptionPolicy
 from kschedfw.api.records import frozen
-from kschedfw.framework.eviction import Preemptor, is_terminating_by_preemption
+from kschedfw.framework.eviction import Harm, Preemptor, is_terminating_by_preemption
 from kschedfw.framework.gate_table import POD_GROUP_PREEMPTION_POLICY
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.groups import QueuedGroup
 from kschedfw.framework.handle import Handle
+from kschedfw.framework.metrics import EntityKind
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.preemption.units import VictimUnit, by_importance, victim_units
 from kschedfw.framework.status import Code, Status
-from kschedfw.framework.versions.v1_37 import FIRST_BUDGET, GROUP_POST_FILTER
+from kschedfw.framework.versions.v1_37 import FIRST_BUDGET, GROUP_POST_FILTER, PREEMPTION_METRICS
 from kschedfw.scheduler.groups.in_place import ReprieveError, ReprieveInPlace
 from kschedfw.scheduler.groups.trial import GroupResult, SnapshotTrial
 
@@ -40,15 +41,15 @@ class Reprieve:
 class GroupPreemption:
     """The result of looking for room, with its reasons. With success the `victims` are being evicted.
 
-    `nominations` are the nodes that members wait for, by uid: empty up to v1.36, where members wait for the nodes of
-    the cycle itself. `is_ongoing` says that victims of an earlier preemption still have to go, so that there are no
-    others.
+    `violations` has the number of pods of each unit that violate a budget, if it isn't 0. `nominations` are the nodes
+    that members wait for, by uid: empty up to v1.36, where members wait for the nodes of the cycle itself. `is_ongoing`
+    says that victims of an earlier preemption still have to go, so that there are no others.
     """
 
     status: Status
     potential: Sequence[VictimUnit] = ()
     all_removed: GroupResult | None = None
-    violating: Sequence[VictimUnit] = ()
+    violations: Mapping[VictimUnit, int] = attrs.field(factory=dict)
     reprieves: Sequence[Reprieve] = ()
     nominations: Mapping[str, str] = attrs.field(factory=dict)
     is_ongoing: bool = False
@@ -64,7 +65,12 @@ class GroupPreemption:
     @property
     def num_pdb_violations(self) -> int:
         """The number of victims whose eviction violates a disruption budget."""
-        return sum(1 for unit in self.victims if unit in self.violating)
+        return sum(1 for unit in self.victims if unit in self.violations)
+
+    @property
+    def violating(self) -> Sequence[VictimUnit]:
+        """The units whose eviction violates a disruption budget, the most important first."""
+        return tuple(self.violations)
 
 
 def plan_preemption(
@@ -99,6 +105,17 @@ def plan_preemption(
             nominations=nominations,
             is_ongoing=True,
         )
+    begun = handle.clock.monotonic()
+    plan = _evaluate(handle, potential, try_group, in_place=in_place)
+    if handle.feature_gates.follows(PREEMPTION_METRICS):
+        seconds = handle.clock.monotonic() - begun
+        handle.metrics.preemption_evaluated(EntityKind.GROUP, plan.status.code, seconds)
+    return plan
+
+
+def _evaluate(
+    handle: Handle, potential: Sequence[VictimUnit], try_group: Callable[[], GroupResult], *, in_place: bool
+) -> GroupPreemption:
     if not potential:
         return GroupPreemption(Status.unresolvable("No preemption victims found for incoming preemptor"))
     trial = SnapshotTrial(handle.snapshot)
@@ -125,23 +142,22 @@ def _plan(
         handle.cluster.list(PodDisruptionBudget), ends_at_first=handle.feature_gates.follows(FIRST_BUDGET)
     )
     count = budgets.violations if in_place else budgets.violated
-    violates = count([unit.pods for unit in potential])
-    violating = [unit for unit, is_bad in zip(potential, violates, strict=True) if is_bad]
-    others = [unit for unit, is_bad in zip(potential, violates, strict=True) if not is_bad]
+    counts = count([unit.pods for unit in potential])
+    violations = {unit: int(number) for unit, number in zip(potential, counts, strict=True) if number}
     # Those that violate a budget are spared first, as with preemption for one pod.
-    order = (*violating, *others)
+    order = (*violations, *(unit for unit in potential if unit not in violations))
     if not in_place:
         reprieves = [_reprieve_by_run(unit, trial, try_group) for unit in order]
-        return GroupPreemption(Status.success(), potential, all_removed, violating, reprieves)
+        return GroupPreemption(Status.success(), potential, all_removed, violations, reprieves)
     spare = ReprieveInPlace(handle, trial, all_removed).spares
     try:
         reprieves = [Reprieve(unit, spare(unit), all_removed) for unit in order]
     except ReprieveError as error:
-        return GroupPreemption(error.status, potential, all_removed, violating)
+        return GroupPreemption(error.status, potential, all_removed, violations)
     evicted = sum(len(each.unit.pods) for each in reprieves if not each.fits)
     nominations = {each.attempt.pod.uid: each.node_name for each in all_removed.members if each.node_name}
     status = _told(f"found a placement for podgroup, preempting {evicted} victims")
-    return GroupPreemption(status, potential, all_removed, violating, reprieves, nominations)
+    return GroupPreemption(status, potential, all_removed, violations, reprieves, nominations)
 
 
 def _reprieve_by_run(
@@ -183,4 +199,8 @@ def start_eviction(handle: Handle, group: QueuedGroup, plan: GroupPreemption, sc
         return
     victims = [pod for unit in plan.victims for pod in unit.pods]
     preemptor = Preemptor("podgroup", group.object, scheduler_name, _CLUSTER, group.object.priority)
-    handle.evictor.evict_later(victims, preemptor, PLUGIN, group.pods)
+    harm = None
+    if handle.feature_gates.follows(PREEMPTION_METRICS):
+        violations = sum(plan.violations.get(unit, 0) for unit in plan.victims)
+        harm = Harm(sum(unit.is_grouped for unit in plan.victims), violations)
+    handle.evictor.evict_later(victims, preemptor, PLUGIN, group.pods, harm)

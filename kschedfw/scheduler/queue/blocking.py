@@ -12,6 +12,7 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.metrics import EntityKind, MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.nominator import Nominator
+from kschedfw.scheduler.queue.cluster_events import EventName
 from kschedfw.scheduler.queue.in_flight import InFlight
 from kschedfw.scheduler.queue.protocol import Place
 
@@ -42,13 +43,16 @@ class _Changing:
 class BlockingQueue(ABC):
     """A queue with one reentrant lock, held while plugins are called, as in kube-scheduler; plugins may call back."""
 
-    def __init__(self, clock: Clock, nominator: Nominator | None, metrics: MetricsRecorder) -> None:
+    def __init__(
+        self, clock: Clock, nominator: Nominator | None, metrics: MetricsRecorder, name_of: EventName
+    ) -> None:
+        self._name_of = name_of
         self.nominator = Nominator() if nominator is None else nominator
         self._clock = clock
         self._metrics = metrics
         # A recorder that is read now and then needs no numbers in between.
         self._reports = listens(metrics) and not metrics.before_reading(self._report_now)
-        self._in_flight = InFlight(metrics)
+        self._in_flight = InFlight(metrics, name_of)
         # Methods that never wait take the lock itself, which is faster: a Condition's methods are in Python.
         self._lock = threading.RLock()
         self._condition = threading.Condition(self._lock)
@@ -56,7 +60,7 @@ class BlockingQueue(ABC):
         self._waiting = 0
         self._closed = False
         self._sequence = 0
-        self._reported: dict[Place, int] = {}
+        self._reported: dict[str, int] = {}
         self._reported_entities: dict[tuple[Place, EntityKind], int] = {}
 
     def pop(self, timeout: float | None = None) -> QueuedPodInfo | None:
@@ -116,8 +120,8 @@ class BlockingQueue(ABC):
         """Return the time of the next change that is due; infinity if there is none."""
 
     @abstractmethod
-    def _counts(self) -> dict[Place, int]:
-        """Return pod counts by place, without pods in flight."""
+    def _counts(self) -> Mapping[str, int]:
+        """Return pod counts by place, without pods in flight, as metrics have them."""
 
     @abstractmethod
     def _entity_counts(self) -> Mapping[tuple[Place, EntityKind], int]:

@@ -5,6 +5,7 @@ Semantics: kube-scheduler v1.36 `framework/events.go`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
@@ -38,6 +39,28 @@ BACKOFF_COMPLETE: Final = "BackoffComplete"
 POP_FROM_BACKOFF: Final = "PopFromBackoffQ"
 # The entry of a pod in the list of events for pods in flight; no event of the cluster either.
 POD_POPPED: Final = "PodPopped"
+
+EventName = Callable[[ClusterEvent], str]
+"""Returns the name of an event in metrics."""
+
+
+def label_of(event: ClusterEvent) -> str:
+    """Return the name that an event has in metrics up to v1.36."""
+    return event.label
+
+
+@functools.cache
+def name_since_v1_37(event: ClusterEvent) -> str:
+    """Return the name that an event has since v1.37 in metrics of handling events."""
+    return event.label.replace(EventResource.UNSCHEDULED_POD, "UnscheduledPod", 1)
+
+
+@functools.cache
+def queue_name_since_v1_37(event: ClusterEvent) -> str:
+    """Return the name that an event has since v1.37 in the queue's metrics, where an update is the pod's own."""
+    if event.resource is EventResource.UNSCHEDULED_POD and event.action & ActionType.UPDATE:
+        return event.label.replace(EventResource.UNSCHEDULED_POD, EventResource.TARGET_POD, 1)
+    return name_since_v1_37(event)
 
 
 def pod_change_events(old: Pod, new: Pod) -> Sequence[ClusterEvent]:

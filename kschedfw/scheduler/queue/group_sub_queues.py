@@ -7,7 +7,7 @@ Semantics: `addPodGroupMember` and `AddAttemptedPodGroupIfNeeded` of `pkg/schedu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
@@ -74,6 +74,7 @@ class GroupSubQueues(SubQueues):
         clock: Clock,
         metrics: MetricsRecorder,
         grouped: bool,
+        has_group: Callable[[str], bool],
     ) -> None:
         super().__init__(
             profiles,
@@ -84,6 +85,7 @@ class GroupSubQueues(SubQueues):
             metrics=metrics,
         )
         self._grouped = grouped
+        self._has_group = has_group
         self._members: dict[str, dict[str, QueuedPodInfo]] = {}
         """The members in the sub-queues by uid, by group."""
         self._groups: dict[str, str] = {}
@@ -213,8 +215,23 @@ class GroupSubQueues(SubQueues):
 
     def counts(self) -> dict[Place, int]:
         counts = super().counts()
-        counts[Place.ACTIVE] += sum(len(cycle.waiting) for cycle in self._in_cycle.values())
+        counts[Place.ACTIVE] += self._number_waiting
         return counts
+
+    def told_counts(self) -> Mapping[str, int]:
+        counts = {str(place): count for place, count in super().counts().items()}
+        counts |= {"incomplete": 0, "pending": self._number_waiting}
+        for key, members in self._members.items():
+            # GangScheduling holds back the members of a group that doesn't exist yet.
+            place = self.place(next(iter(members)))
+            if place is Place.GATED and not self._has_group(key):
+                counts[place] -= len(members)
+                counts["incomplete"] += len(members)
+        return counts
+
+    @property
+    def _number_waiting(self) -> int:
+        return sum(len(cycle.waiting) for cycle in self._in_cycle.values())
 
     def entity_counts(self) -> Mapping[tuple[Place, EntityKind], int]:
         pods = super().counts()

@@ -13,6 +13,7 @@ from kschedfw.framework.events import ClusterEvent, QueueingHint, QueueingHintFu
 from kschedfw.framework.metrics import NO_METRICS, HintResult, MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.runtime.hook_answers import as_hint
+from kschedfw.scheduler.queue.cluster_events import EventName, label_of
 from kschedfw.scheduler.queue.in_flight import Occurrence
 from kschedfw.scheduler.queue.unschedulable import Rejector
 
@@ -42,7 +43,9 @@ class QueueingHints:
         subscriptions: Mapping[str, Subscriptions],
         clock: Clock | None = None,
         metrics: MetricsRecorder = NO_METRICS,
+        name_of: EventName = label_of,
     ) -> None:
+        self._name_of = name_of
         self._subscriptions = subscriptions
         self._clock = SystemClock() if clock is None else clock
         self._metrics = metrics if listens(metrics) else None
@@ -112,7 +115,7 @@ class QueueingHints:
         began = self._clock.monotonic()
         result = _answer(hint, pod, plugin, occurrence)
         took = self._clock.monotonic() - began
-        self._metrics.queueing_hint(plugin, occurrence.event.label, result, took)
+        self._metrics.queueing_hint(plugin, self._name_of(occurrence.event), result, took)
         return result is not HintResult.SKIP
 
     def _of(self, rejector: Rejector, event: ClusterEvent) -> tuple[ClusterEvent, ...] | None:

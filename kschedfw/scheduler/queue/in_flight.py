@@ -9,7 +9,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.records import define, frozen
 from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, listens
-from kschedfw.scheduler.queue.cluster_events import POD_POPPED
+from kschedfw.scheduler.queue.cluster_events import POD_POPPED, EventName, label_of
 
 
 @frozen(eq=False)
@@ -38,7 +38,8 @@ class InFlight:
     counts as one event, as in kube-scheduler.
     """
 
-    def __init__(self, metrics: MetricsRecorder = NO_METRICS) -> None:
+    def __init__(self, metrics: MetricsRecorder = NO_METRICS, name_of: EventName = label_of) -> None:
+        self._name_of = name_of
         self._metrics = metrics if listens(metrics) else None
         self._flights: OrderedDict[str, Flight] = OrderedDict()  # by uid, the oldest flight first
         self._events: list[Occurrence] = []
@@ -76,7 +77,7 @@ class InFlight:
         if self._flights:
             self._events.append(Occurrence(event, old, new))
             if self._metrics is not None:
-                self._metrics.in_flight_events(event.label, 1)
+                self._metrics.in_flight_events(self._name_of(event), 1)
 
     def events_during(self, flight: Flight) -> Sequence[Occurrence]:
         return self._events[flight.begin - self._dropped :]
@@ -93,7 +94,7 @@ class InFlight:
         if end == self._dropped:
             return
         if self._metrics is not None:
-            dropped = Counter(each.event.label for each in self._events[: end - self._dropped])
+            dropped = Counter(self._name_of(each.event) for each in self._events[: end - self._dropped])
             for label, count in dropped.items():
                 self._metrics.in_flight_events(label, -count)
         del self._events[: end - self._dropped]

@@ -18,6 +18,8 @@ from kschedfw.scheduler.queue.cluster_events import (
     ASSIGNED_POD_ADD,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULED_POD_ADD,
+    EventName,
+    label_of,
     pod_update_events,
 )
 from kschedfw.scheduler.queue.group_sub_queues import GroupSubQueues
@@ -33,6 +35,10 @@ from kschedfw.scheduler.queue.protocol import (
 from kschedfw.scheduler.queue.stillness import Stillness
 from kschedfw.scheduler.queue.sub_queues import SubQueues
 from kschedfw.scheduler.queue.timed_queue import TimedQueue
+
+
+def _every_group(_key: str) -> bool:
+    return True
 
 
 class SchedulingQueue(TimedQueue):
@@ -67,6 +73,8 @@ class SchedulingQueue(TimedQueue):
         size_of: the number of pods that are scheduled together with a pod, by which the longest backoff grows (v1.37);
             None if it doesn't.
         entities: whether a group is one entity of the queue (v1.37), as `GroupSubQueues` says.
+        has_group: tells whether the PodGroup of a key exists; for v1.37's metrics.
+        name_of: returns the names of events in metrics.
         retry_unchanged: whether pods are flushed even if nothing has changed since all of them were tried last. False
             is for virtual time, which then passes in one step up to the next event: the queue is as if they had been
             tried, and refused as before. `note_change` has to be called before anything changes of which the queue
@@ -91,18 +99,21 @@ class SchedulingQueue(TimedQueue):
         groups: bool = False,
         size_of: Callable[[Pod], int] | None = None,
         entities: bool = False,
+        has_group: Callable[[str], bool] = _every_group,
+        name_of: EventName = label_of,
         retry_unchanged: bool = True,
         metrics: MetricsRecorder = NO_METRICS,
     ) -> None:
-        super().__init__(SystemClock() if clock is None else clock, nominator, metrics)
+        super().__init__(SystemClock() if clock is None else clock, nominator, metrics, name_of)
         if not profiles:
             raise ProfileError("profiles: expected at least one, found none")
         self._hints = QueueingHints(
             {name: profile.events_to_register() for name, profile in profiles.items()},
             self._clock,
             metrics,
+            name_of,
         )
-        kind = partial(GroupSubQueues, grouped=groups) if entities else SubQueues
+        kind = partial(GroupSubQueues, grouped=groups, has_group=has_group) if entities else SubQueues
         self._sub_queues: SubQueues = kind(
             dict(profiles),
             BackoffPolicy(initial_backoff, max_backoff, windows=pop_from_backoff, size_of=size_of),
@@ -356,7 +367,7 @@ class SchedulingQueue(TimedQueue):
         # Before the gates are asked: a gated pod's nomination counts, too.
         self.nominator.add(info.pod_info)
         self._sub_queues.wakes += 1
-        self._sub_queues.to_active(info, UNSCHEDULED_POD_ADD.label)
+        self._sub_queues.to_active(info, self._name_of(UNSCHEDULED_POD_ADD))
 
     def _update(self, info: QueuedPodInfo, old: Pod, new: Pod) -> None:
         self.note_change()
@@ -369,7 +380,7 @@ class SchedulingQueue(TimedQueue):
             if new.uid not in self._sub_queues.unschedulable:
                 return
             verdict = self._hints.judge(info, Occurrence(event, old, new))
-            self._sub_queues.requeue(info, verdict, event.label)
+            self._sub_queues.requeue(info, verdict, self._name_of(event))
 
     def _delete(self, pod: Pod) -> None:
         self.note_change()
@@ -387,8 +398,8 @@ class SchedulingQueue(TimedQueue):
             self._stillness.begin_attempt(info.pod.uid)
         return info
 
-    def _counts(self) -> dict[Place, int]:
-        return self._sub_queues.counts()
+    def _counts(self) -> Mapping[str, int]:
+        return self._sub_queues.told_counts()
 
     def _entity_counts(self) -> Mapping[tuple[Place, EntityKind], int]:
         return self._sub_queues.entity_counts()

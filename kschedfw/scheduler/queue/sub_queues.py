@@ -85,6 +85,10 @@ class SubQueues:
             Place.GATED: gated,
         }
 
+    def told_counts(self) -> Mapping[str, int]:
+        """Return the number of pods by the names of places in metrics."""
+        return {str(place): count for place, count in self.counts().items()}
+
     def entity_counts(self) -> Mapping[tuple[Place, EntityKind], int]:
         """Return the number of entities by place and kind; empty up to v1.36, where nobody counts them."""
         return {}

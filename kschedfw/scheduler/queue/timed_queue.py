@@ -152,7 +152,7 @@ class TimedQueue(BlockingQueue):
             if verdict is not Requeue.SKIP:
                 moved.add(entity)
                 self._sub_queues.unschedulable.remove(uid)
-                self._sub_queues.requeue(info, verdict, event.label)
+                self._sub_queues.requeue(info, verdict, self._name_of(event))
 
     def _rests(self) -> bool:
         """Return whether all pods wait, and only a change could make a difference."""

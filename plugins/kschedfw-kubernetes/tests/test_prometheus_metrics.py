@@ -77,6 +77,12 @@ def tell_everything(metrics: MetricsRecorder) -> None:
     metrics.permit_wait(Code.SUCCESS, 0.5)
     metrics.preemption_attempt()
     metrics.preemption_victims(3)
+    metrics.group_preemption_attempt(Code.SUCCESS)
+    metrics.group_preemption_victims(3)
+    metrics.preemption_evaluated(EntityKind.GROUP, Code.SUCCESS, 0.5)
+    metrics.preemption_carried_out(EntityKind.GROUP, True, 0.5)
+    metrics.groups_disrupted(EntityKind.POD, 1)
+    metrics.budgets_violated(EntityKind.POD, 2)
     metrics.claim_created(success=True)
     metrics.devices_prepared(PROFILE, "gpu.example.com", DevicePreparation.TIMEOUT, 0.5)
     metrics.volume_stage_failed(VolumeStage.BIND)
@@ -149,6 +155,13 @@ TABLE = [
     ("volume_scheduling_stage_error", "counter", {"operation"}, None),
     ("preemption_attempts", "counter", set(), None),
     ("preemption_victims", "histogram", set(), (1, 64, 7)),
+    # v1.37's, by kubernetes/kubernetes pkg/scheduler/metrics/metrics.go of that time
+    ("workload_preemption_attempts", "counter", {"result"}, None),
+    ("workload_preemption_victims", "histogram", set(), (1, 1024, 11)),
+    ("preemption_workload_disruptions", "histogram", {"preemptor"}, (1, 1024, 11)),
+    ("preemption_evaluation_duration_seconds", "histogram", {"preemptor", "result"}, (0.001, 32.768, 16)),
+    ("preemption_execution_duration_seconds", "histogram", {"preemptor", "result"}, (0.001, 32.768, 16)),
+    ("preemption_pdb_violations", "counter", {"preemptor"}, None),
     ("cache_size", "gauge", {"type"}, None),
     ("goroutines", "gauge", {"operation"}, None),
     ("event_handling_duration_seconds", "histogram", {"event"}, (0.0001, 0.2048, 12)),

@@ -30,10 +30,12 @@ from kschedfw import (
 )
 from kschedfw.api import PodGroup, PreemptionPolicy, Resource
 from kschedfw.api.manifests import pod_from_manifest
+from kschedfw.api.meta import Named
 from kschedfw.api.pod import PodCondition
 from kschedfw.api.requests import pod_requests
 from kschedfw.config import parse_configuration
 from kschedfw.framework.events import EventResource
+from kschedfw.framework.metrics import EntityKind, HintResult, NoMetrics
 from kschedfw.framework.nodes.pod_info import PodInfo, QueuedPodInfo
 from kschedfw.framework.preemption.budgets import DisruptionBudgets
 from kschedfw.framework.versions.v1_37 import FIRST_BUDGET
@@ -768,3 +770,206 @@ class TestGroupBackoff:
             16.0,
             30.0,
         ]
+
+
+class Told(NoMetrics):
+    """Receives what v1.37 tells otherwise than v1.36."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+        self.pending: dict[str, int] = {}
+        self.preemption: list[tuple[object, ...]] = []
+
+    def pod_incoming(self, queue: str, event: str) -> None:
+        self.events.append(("queue", event))
+
+    def event_handled(self, event: str, seconds: float) -> None:  # given by name
+        self.events.append(("handled", event))
+
+    def queueing_hint(self, plugin: str, event: str, result: HintResult, seconds: float) -> None:
+        self.events.append((plugin, event))
+
+    def pending_pods(self, queue: str, count: int) -> None:
+        self.pending[queue] = count
+
+    def preemption_victims(self, count: int) -> None:
+        self.preemption.append(("victims", count))
+
+    def group_preemption_attempt(self, code: Code) -> None:
+        self.preemption.append(("attempt of a group", code))
+
+    def group_preemption_victims(self, count: int) -> None:
+        self.preemption.append(("victims for a group", count))
+
+    def preemption_evaluated(self, preemptor: EntityKind, code: Code, seconds: float) -> None:
+        self.preemption.append(("evaluated", preemptor.value, code))
+
+    def preemption_carried_out(self, preemptor: EntityKind, success: bool, seconds: float) -> None:
+        self.preemption.append(("carried out", preemptor.value, success))
+
+    def groups_disrupted(self, preemptor: EntityKind, count: int) -> None:
+        self.preemption.append(("disrupted", preemptor.value, count))
+
+    def budgets_violated(self, preemptor: EntityKind, count: int) -> None:
+        self.preemption.append(("violated", preemptor.value, count))
+
+
+def told(gates: FeatureGates, run: Callable[[InMemoryCluster, Scheduler], None], *objects: Named) -> Told:
+    metrics, cluster = Told(), InMemoryCluster(objects)
+    run(cluster, Scheduler(cluster, feature_gates=gates, clock=FakeClock(), metrics=metrics))
+    return metrics
+
+
+class TestPodEventNames:
+    """kubernetes/kubernetes#135905 and scheduling_queue.go, Update: events of pods have new names."""
+
+    def test_a_pending_pod_that_comes_and_changes(self) -> None:
+        pod = make_pod("p").requests(cpu=8).build()
+        smaller = make_pod("p").uid(pod.uid).requests(cpu=1).build()
+
+        def run(cluster: InMemoryCluster, scheduler: Scheduler) -> None:
+            cluster.add(pod)
+            scheduler.schedule_one()
+            cluster.update(smaller)
+
+        def ask(gates: FeatureGates) -> list[tuple[str, str]]:
+            events = told(gates, run, make_node("n").capacity(cpu=4).build()).events
+            # The refusal is written into the pod's status, which is an update, too.
+            return [each for each in events if each[1] != "NodeAdd" and not each[1].endswith("PodUpdate")]
+
+        before, after = answers(ask)
+        fit = "NodeResourcesFit"
+        assert before == [
+            ("queue", "UnschedulablePodAdd"),
+            ("handled", "UnschedulablePodAdd"),
+            ("queue", "ScheduleAttemptFailure"),
+            (fit, "UnschedulablePodUpdatePodScaleDown"),
+            ("queue", "UnschedulablePodUpdatePodScaleDown"),
+            ("handled", "UnschedulablePodUpdatePodScaleDown"),
+        ]
+        assert after == [
+            ("queue", "UnscheduledPodAdd"),
+            ("handled", "UnscheduledPodAdd"),
+            ("queue", "ScheduleAttemptFailure"),
+            (fit, "TargetPodUpdatePodScaleDown"),
+            ("queue", "TargetPodUpdatePodScaleDown"),
+            ("handled", "UnscheduledPodUpdatePodScaleDown"),
+        ]
+
+    def test_events_of_pods_on_nodes_and_of_nodes_keep_their_names(self) -> None:
+        def run(cluster: InMemoryCluster, _scheduler: Scheduler) -> None:
+            cluster.add(make_node("n").build())
+            cluster.add(make_pod("p").node("n").build())
+
+        def ask(gates: FeatureGates) -> list[tuple[str, str]]:
+            return told(gates, run).events
+
+        names = [("handled", "NodeAdd"), ("handled", "AssignedPodAdd")]
+        assert answers(ask) == (names, names)
+
+
+class TestPodGroupQueueNames:
+    """pkg/scheduler/metrics/metrics.go, pendingPods: members without a group, and those that come during its cycle."""
+
+    def pending(self, version: str, *objects: Named) -> dict[str, int]:
+        def run(cluster: InMemoryCluster, _scheduler: Scheduler) -> None:
+            cluster.add(make_pod("m").group("g").build())
+
+        counts = told(grouping(version), run, *objects).pending
+        return {queue: count for queue, count in counts.items() if count}
+
+    def test_a_member_whose_group_is_missing_is_incomplete(self) -> None:
+        found = tuple(self.pending(version) for version in GROUP_GATES)
+        assert found == ({"gated": 1}, {"incomplete": 1})
+
+    def test_a_member_that_waits_for_others_is_gated(self) -> None:
+        group = make_pod_group("g").gang(min_count=2).build()
+        found = tuple(self.pending(version, group) for version in GROUP_GATES)
+        assert found == ({"gated": 1}, {"gated": 1})
+
+    def test_members_that_come_during_the_cycle_of_their_group_are_pending(self) -> None:
+        group = make_pod_group("g").gang(min_count=1).build()
+        metrics, cluster = Told(), InMemoryCluster([make_node("n").build(), group])
+        scheduler = Scheduler(cluster, feature_gates=grouping("1.37"), clock=FakeClock(), metrics=metrics)
+        cluster.add(make_pod("m").group("g").build())
+        info = scheduler.queue.try_pop()
+        assert info is not None
+        scheduler.queue.begin_group(info)
+        cluster.add(make_pod("late").group("g").build())
+        assert metrics.pending == {**dict.fromkeys(metrics.pending, 0), "pending": 1}
+        # Whoever asks the queue itself finds it among those that can be popped, as before.
+        assert scheduler.queue.counts()[Place.ACTIVE] == 1
+
+
+class TestWorkloadPreemptionMetrics:
+    """kubernetes/kubernetes#139373; executor_test.go and podgrouppreemption.go: what is told of preemptions."""
+
+    @staticmethod
+    def scene(*more: Named) -> list[Named]:
+        """A node that two members of a gang of lower priority fill, which is evicted as a whole, and their budget."""
+        group = make_pod_group("low").gang(min_count=1).priority(1).disrupted_as_a_whole().build()
+        members = [
+            make_pod(f"low{number}")
+            .labels(app="low")
+            .priority(1)
+            .requests(cpu=2)
+            .group("low")
+            .node("n")
+            .build()
+            for number in range(2)
+        ]
+        return [
+            make_node("n").capacity(cpu=4, memory="8Gi").build(),
+            group,
+            *members,
+            budget(0, {"app": "low"}),
+            *more,
+        ]
+
+    def told(self, version: str, *pods: Pod, group: PodGroup | None = None) -> list[tuple[object, ...]]:
+        def run(cluster: InMemoryCluster, scheduler: Scheduler) -> None:
+            for pod in pods:
+                cluster.add(pod)
+            scheduler.schedule_one()
+
+        return told(grouping(version), run, *self.scene(*([] if group is None else [group]))).preemption
+
+    def test_a_pod_that_preempts_a_group(self) -> None:
+        pod = make_pod("high").priority(9).requests(cpu=3).build()
+        before, after = (self.told(version, pod) for version in GROUP_GATES)
+        assert before == [("victims", 2)]
+        assert after == [
+            ("victims", 2),
+            ("disrupted", "pod", 1),
+            ("violated", "pod", 2),
+            ("carried out", "pod", True),
+        ]
+
+    def test_a_group_that_preempts_a_group(self) -> None:
+        group = make_pod_group("g").gang(min_count=2).priority(9).build()
+        pods = [make_pod(f"m{i}").priority(9).requests(cpu=2).group("g").build() for i in range(2)]
+        before, after = (self.told(version, *pods, group=group) for version in GROUP_GATES)
+        assert before == [("victims", 2)]
+        assert after == [
+            ("evaluated", "podgroup", Code.SUCCESS),
+            ("victims for a group", 2),
+            ("disrupted", "podgroup", 1),
+            ("violated", "podgroup", 2),
+            ("attempt of a group", Code.SUCCESS),
+            ("carried out", "podgroup", True),
+        ]
+
+    def test_a_group_that_finds_no_room(self) -> None:
+        group = make_pod_group("g").gang(min_count=2).priority(9).build()
+        pods = [make_pod(f"m{i}").priority(9).requests(cpu=9).group("g").build() for i in range(2)]
+        assert self.told("1.37", *pods, group=group) == [
+            ("evaluated", "podgroup", Code.UNSCHEDULABLE),
+            ("attempt of a group", Code.UNSCHEDULABLE),
+        ]
+
+    def test_without_the_gate_of_groups_a_preemption_is_told_as_before(self) -> None:
+        def run(cluster: InMemoryCluster, scheduler: Scheduler) -> None:
+            cluster.add(make_pod("high").priority(9).requests(cpu=3).build())
+            scheduler.schedule_one()
+
+        assert told(FeatureGates(version="1.37"), run, *self.scene()).preemption == [("victims", 2)]

@@ -111,10 +111,11 @@ def test_who_subscribes_to_everything_is_asked_about_everything() -> None:
 
 def pre(*answers: bool) -> list[ClusterEvent]:
     """Subscriptions whose hints would queue every pod, with pre_hints that answer so."""
-    return [
-        ClusterEvent(NODE_ADD.resource, NODE_ADD.action, QUEUE, pre_hint=lambda _old, _new, says=says: says)
-        for says in answers
-    ]
+
+    def subscription(says: bool) -> ClusterEvent:
+        return ClusterEvent(NODE_ADD.resource, NODE_ADD.action, QUEUE, pre_hint=lambda _old, _new: says)
+
+    return [subscription(each) for each in answers]
 
 
 @pytest.mark.parametrize(

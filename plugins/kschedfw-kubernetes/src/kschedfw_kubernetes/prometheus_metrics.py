@@ -74,6 +74,8 @@ PLUGIN_SECONDS: Final = exponential(0.00001, 1.5, 20)
 ATTEMPTS: Final = exponential(1, 2, 5)
 PREPARATION_SECONDS: Final = exponential(0.1, 2, 14)
 VICTIMS: Final = exponential(1, 2, 7)
+GROUP_VICTIMS: Final = exponential(1, 2, 11)
+PREEMPTION_SECONDS: Final = exponential(0.001, 2, 16)
 
 
 class Registry(CollectorRegistry):
@@ -132,6 +134,7 @@ class PrometheusMetrics:
         self._make_attempts(make)
         self._make_plugins(make)
         self._make_batching(make)
+        self._make_preemption(make)
         self._make_devices(make)
         self._volume_failures = make.counter(
             "volume_scheduling_stage_error_total",
@@ -275,6 +278,37 @@ class PrometheusMetrics:
             "How long it takes to keep a search for later pods.",
             HINT_SECONDS,
             "profile",
+        )
+
+    def _make_preemption(self, make: _Maker) -> None:
+        self._group_preemptions = make.counter(
+            "workload_preemption_attempts_total", "Attempts of groups to make room by preemption.", "result"
+        )
+        self._group_preemption_victims = make.histogram(
+            "workload_preemption_victims",
+            "Pods chosen to be evicted, per preemption by a group.",
+            GROUP_VICTIMS,
+        )
+        self._disruptions = make.histogram(
+            "preemption_workload_disruptions",
+            "Groups that a preemption evicts as a whole, and single members of groups.",
+            GROUP_VICTIMS,
+            "preemptor",
+        )
+        self._evaluation_seconds = make.histogram(
+            "preemption_evaluation_duration_seconds",
+            "How long it takes to find the victims of a preemption.",
+            PREEMPTION_SECONDS,
+            *("preemptor", "result"),
+        )
+        self._execution_seconds = make.histogram(
+            "preemption_execution_duration_seconds",
+            "How long it takes to evict the victims of a preemption.",
+            PREEMPTION_SECONDS,
+            *("preemptor", "result"),
+        )
+        self._violations = make.counter(
+            "preemption_pdb_violations_total", "Pods evicted against disruption budgets.", "preemptor"
         )
 
     def _make_devices(self, make: _Maker) -> None:
@@ -440,6 +474,24 @@ class PrometheusMetrics:
 
     def preemption_victims(self, count: int) -> None:
         self._preemption_victims().observe(count)
+
+    def group_preemption_attempt(self, code: Code) -> None:
+        self._group_preemptions(_CODES[code]).inc()
+
+    def group_preemption_victims(self, count: int) -> None:
+        self._group_preemption_victims().observe(count)
+
+    def preemption_evaluated(self, preemptor: EntityKind, code: Code, seconds: float) -> None:
+        self._evaluation_seconds(preemptor, _CODES[code]).observe(seconds)
+
+    def preemption_carried_out(self, preemptor: EntityKind, success: bool, seconds: float) -> None:
+        self._execution_seconds(preemptor, "success" if success else "error").observe(seconds)
+
+    def groups_disrupted(self, preemptor: EntityKind, count: int) -> None:
+        self._disruptions(preemptor).observe(count)
+
+    def budgets_violated(self, preemptor: EntityKind, count: int) -> None:
+        self._violations(preemptor).inc(count)
 
     # Devices
 
