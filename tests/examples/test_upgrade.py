@@ -48,6 +48,16 @@ def test_eight_pods_of_the_planted_cluster_fare_differently_for_eight_reasons(
     }
 
 
+@pytest.mark.slow
+def test_no_pod_of_the_sample_cluster_fares_differently_in_v1_37(run_compare: Command) -> None:
+    sample = PLANTED.parents[1] / "sample-cluster"
+    versions = ("--kube-version", "1.36", "--kube-version", "1.37")
+    result = run_compare(sample, *versions, *ORDERED, "--json", "--no-progress")
+    assert result.code == ExitCode.DONE
+    (moves,) = json.loads(result.out)["moves"]
+    assert moves["moves"] == []
+
+
 def test_the_changes_are_told_with_their_source(run_compare: Command) -> None:
     result = run_compare(PLANTED, "--kube-version", "1.36", "--kube-version", "1.37", *ORDERED)
     assert re.search(r"StorageCapacityScoring \(KEP-4049\) +1\n", result.out)

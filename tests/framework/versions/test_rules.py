@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from kschedfw.framework.gate_table import FEATURE_GATES
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.versions import REFERENCE, RULES, VERSIONS, Basis, VersionChange
@@ -24,6 +27,46 @@ def test_every_rule_belongs_to_a_known_version_and_names_its_source() -> None:
     for rule in RULES:
         assert rule.since in VERSIONS, rule.name
         assert all((rule.source, rule.before, rule.after)), rule.name
+
+
+ANSWERS = {
+    "ImageVolumes": "framework/versions/test_v1_37.py::TestImageVolumes",
+    "AntiAffinityHints": "framework/versions/test_v1_37.py::TestAntiAffinityHints",
+    "ResizedPods": "framework/versions/test_v1_37.py::TestResizedPods",
+    "FirstViolatedBudget": "framework/versions/test_v1_37.py::TestFirstViolatedBudget",
+    "PlacementFeasible": "framework/versions/test_v1_37.py::TestGangScheduling",
+    "PodGroupPostFilter": "framework/versions/test_v1_37.py::TestGroupPostFilter",
+    "PodGroupVictims": "framework/versions/test_v1_37.py::TestGroupVictims",
+    "PodGroupPriorities": "framework/versions/test_v1_37.py::TestGroupValidation",
+    "PodGroupPreemptionPolicies": "framework/versions/test_v1_37.py::TestGroupValidation",
+    "PodGroupInitiallyScheduled": "framework/versions/test_v1_37.py::TestGroupValidation",
+    "PodGroupBackoff": "framework/versions/test_v1_37.py::TestGroupBackoff",
+    "PodGroupLeftovers": "framework/versions/test_v1_37.py::TestGroupLeftovers",
+    "PodGroupEntity": "scheduler/queue/test_group_entities.py::test_a_new_member_backs_off_with_its_group",
+    "BatchRescoring": "scheduler/test_batching.py::TestRescoring",
+    "PodEventNames": "framework/versions/test_v1_37.py::TestPodEventNames",
+    "PodGroupQueueNames": "framework/versions/test_v1_37.py::TestPodGroupQueueNames",
+    "WorkloadPreemptionMetrics": "framework/versions/test_v1_37.py::TestWorkloadPreemptionMetrics",
+}
+"""The test of each rule that has the answers before it and since then."""
+
+
+def test_each_rule_has_a_test_with_both_answers() -> None:
+    assert ANSWERS.keys() == {rule.name for rule in RULES}
+    for place in ANSWERS.values():
+        path, _, name = place.partition("::")
+        text = (Path(__file__).parents[2] / path).read_text(encoding="utf-8")
+        (named,) = re.findall(
+            rf"^(?:class|def) {name}\b.*?(?=^class |^def |\Z)", text, re.MULTILINE | re.DOTALL
+        )
+        both = ("1.36", "version: str", "answers(", "in_both(", "both_rules(", "before, after")
+        assert any(each in named for each in both), place
+
+
+def test_rules_that_decide_nothing_are_no_differences() -> None:
+    silent = {rule.name for rule in RULES if not rule.decides}
+    assert silent == {"PodEventNames", "PodGroupQueueNames", "WorkloadPreemptionMetrics"}
+    assert not silent & names(DEFAULT_GATES.changes_to(V1_37))
 
 
 def test_only_rules_up_to_the_reference_version_are_recorded() -> None:
