@@ -41,14 +41,13 @@ def _is_always_known(_field: attrs.Attribute[object]) -> bool:
 def unknown_fields(
     value: object,
     type_: object,
-    path: str = "",
     is_known: Callable[[attrs.Attribute[object]], bool] = _is_always_known,
 ) -> Iterator[FieldError]:
     """Yield an error for each key without a field, or whose field isn't known (by default, all are).
 
     A field may name the version of Kubernetes that it came with (`metadata={"since": "1.37"}`), for the error.
     """
-    for field_path, content, cls in _objects(value, type_, path):
+    for field_path, content, cls in _objects(value, type_, ""):
         if not content:
             continue
         known = sorted(json_name(field) for field in attrs.fields(cls) if is_known(field))

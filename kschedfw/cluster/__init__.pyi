@@ -13,7 +13,6 @@ from .freeing import may_be_freed as may_be_freed
 from .memory import TOPOLOGY_LABELS as TOPOLOGY_LABELS
 from .memory import InMemoryCluster as InMemoryCluster
 from .memory import RecordedEvent as RecordedEvent
-from .memory import from_manifests as from_manifests
 from .protocol import Cluster as Cluster
 from .protocol import EventType as EventType
 from .protocol import FitCheck as FitCheck

@@ -25,7 +25,7 @@ from kschedfw.cluster.protocol import EventType, Handler, T, WatchEvent
 from kschedfw.cluster.watch import Journal, ObjectStore, stored_as
 
 if TYPE_CHECKING:
-    from kschedfw.api.manifests import Manifests
+    pass
 
 # Labels that the API server's PodTopologyLabels admission plugin copies from a node to the pods that are bound to it.
 TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
@@ -372,12 +372,3 @@ def _set_condition(conditions: tuple[PodCondition, ...], new: PodCondition) -> t
 
 def _title(obj: Named) -> str:
     return f"{name_of_kind(obj)} {obj.metadata.key}"
-
-
-def from_manifests(manifests: Manifests, *, skip_invalid: bool = False) -> InMemoryCluster:
-    """Return a cluster of all loaded objects.
-
-    Raises:
-        InvalidManifestsError: there are problems, and `skip_invalid` is false.
-    """
-    return InMemoryCluster(manifests.objects(skip_invalid=skip_invalid))

@@ -20,8 +20,6 @@ from kschedfw.explain.group_record import GroupRecords
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
-from kschedfw.framework.extender import Extender
-from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import Framework
@@ -169,13 +167,10 @@ def explain_pod(
     *,
     profiles: Sequence[Profile] | None = None,
     registry: Registry | None = None,
-    extenders: Sequence[Extender] = (),
-    percentage_of_nodes_to_score: int = 0,
     selector: HostSelector | None = None,
     seed: int = 0,
     clock: Clock | None = None,
     evaluation: Evaluation = Evaluation.MEMO,
-    feature_gates: FeatureGates = DEFAULT_GATES,
     beyond: bool = True,
 ) -> Explanation:
     """The decision of a scheduler that has just started, if this pod were its first; the cluster doesn't change.
@@ -203,11 +198,8 @@ def explain_pod(
             registry=registry,
             clock=clock,
             random=Random(seed),
-            extenders=extenders,
-            percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             selector=selector,
             evaluation=evaluation,
-            feature_gates=feature_gates,
         )
     try:
         framework = scheduler.frameworks.get(pod.spec.scheduler_name)

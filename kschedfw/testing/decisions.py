@@ -179,9 +179,9 @@ def _similar(name: str, known: Collection[str]) -> str:
     return f"; did you mean {similar[0]}?" if similar else ""
 
 
-def as_text(explanation: Explanation, top: int = 5) -> str:
+def as_text(explanation: Explanation) -> str:
     """The decision in tables, as `kschedfw explain` prints it."""
-    return "\n".join([headline(explanation), *_blocks(overview(explanation, top))])
+    return "\n".join([headline(explanation), *_blocks(overview(explanation))])
 
 
 def _blocks(sections: Iterable[Section]) -> Iterator[str]:

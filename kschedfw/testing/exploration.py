@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import attrs
 
 Action = TypeVar("Action")
+
+_MOST_STATES: Final = 200_000
 
 
 class ExploredWorld(Protocol[Action]):
@@ -43,7 +45,9 @@ class Exploration:
     """States in which everything was reached."""
 
 
-def explore(make: Callable[[], ExploredWorld[Action]], *, most_states: int = 200_000) -> Exploration:
+def explore(
+    make: Callable[[], ExploredWorld[Action]],
+) -> Exploration:
     """Visit every reachable state once.
 
     Raises:
@@ -71,7 +75,7 @@ def explore(make: Callable[[], ExploredWorld[Action]], *, most_states: int = 200
             reached = world.fingerprint()
             came_from.setdefault(reached, set()).add(state)
             if reached not in paths:
-                assert len(paths) < most_states, f"more than {most_states} states"
+                assert len(paths) < _MOST_STATES, f"more than {_MOST_STATES} states"
                 paths[reached] = (*path, action)
                 to_visit.append(reached)
                 if world.is_done():

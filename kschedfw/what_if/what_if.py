@@ -19,8 +19,7 @@ from kschedfw.api.workloads import Namespace
 from kschedfw.cluster import Cluster, InMemoryCluster, RevertibleCluster
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explanation
-from kschedfw.framework.clock import Clock, VirtualClock
-from kschedfw.framework.extender import Extender
+from kschedfw.framework.clock import VirtualClock
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
@@ -56,11 +55,12 @@ class WhatIf:
         source: manifests, objects, a cluster, or a scheduler; a scheduler's view includes the pods that it has
             assumed, and its profiles are the default.
         configuration: the profiles, extenders and sampling; by default kube-scheduler's. It stands instead of
-            `profiles`, `extenders` and `percentage_of_nodes_to_score`.
+            `profiles`.
         registry: offers the plugins; by default the scheduler's, if the source is one.
         selector: picks one of the nodes with the highest score; by default a random one, from `seed`.
         feature_gates: kube-scheduler's feature gates; by default the scheduler's, if the source is one.
-        clock: by default one that stands still at the time when the source's newest object was created.
+
+    Its clock stands still at the time when the source's newest object was created.
 
     Raises:
         WhatIfError: the source is none, or there are two configurations.
@@ -74,11 +74,8 @@ class WhatIf:
         configuration: SchedulerConfiguration | None = None,
         *,
         registry: Registry | None = None,
-        clock: Clock | None = None,
         seed: int = 0,
         profiles: Iterable[Profile] | None = None,
-        extenders: Sequence[Extender] = (),
-        percentage_of_nodes_to_score: int = 0,
         selector: HostSelector | None = None,
         feature_gates: FeatureGates | None = None,
     ) -> None:
@@ -89,10 +86,8 @@ class WhatIf:
             expect(Registry, registry, "registry")
         if profiles is not None:
             profiles = expect_all(Profile, profiles, "profiles")
-        if configuration is not None and (profiles is not None or extenders or percentage_of_nodes_to_score):
-            raise WhatIfError(
-                "a configuration has its own profiles, extenders and percentage: give one or the other"
-            )
+        if configuration is not None and profiles is not None:
+            raise WhatIfError("a configuration has its own profiles: give one or the other")
         self._cluster = _take_over(source)
         if isinstance(source, Scheduler):
             registry = source.registry if registry is None else registry
@@ -100,7 +95,7 @@ class WhatIf:
             if profiles is None:
                 profiles = [framework.profile for framework in source.frameworks.values()]
         chance = Random(seed)
-        clock = VirtualClock(_latest(self._cluster)) if clock is None else clock
+        clock = VirtualClock(_latest(self._cluster))
         if configuration is not None:
             scheduler = scheduler_from_configuration(
                 configuration,
@@ -119,8 +114,6 @@ class WhatIf:
                 clock=clock,
                 random=chance,
                 parallelizer=Parallelizer(1),
-                extenders=extenders,
-                percentage_of_nodes_to_score=percentage_of_nodes_to_score,
                 selector=selector,
                 idle=True,
                 feature_gates=DEFAULT_GATES if feature_gates is None else feature_gates,

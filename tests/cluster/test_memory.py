@@ -27,7 +27,6 @@ from kschedfw.cluster import (
     InMemoryCluster,
     NotFoundError,
     WatchEvent,
-    from_manifests,
 )
 
 
@@ -306,7 +305,7 @@ def test_from_manifests_takes_everything_that_was_loaded() -> None:
     text += "spec: {containers: [{name: c, image: i}]}}"
     manifests = parse_manifests(text)
     assert not manifests.problems
-    cluster = from_manifests(manifests)
+    cluster = InMemoryCluster(manifests.objects())
     assert [pod.key for pod in cluster.list(Pod)] == ["team/web"]
     assert [node.key for node in cluster.list(Node)] == ["n1"]
     assert [namespace.labels["tier"] for namespace in cluster.list(Namespace)] == ["gold"]
@@ -336,7 +335,7 @@ class TestCustomKinds:
     )
 
     def test_their_objects_are_found_by_a_plugins_own_class(self) -> None:
-        cluster = from_manifests(parse_manifests(self.GANGS))
+        cluster = InMemoryCluster(parse_manifests(self.GANGS).objects())
         assert [gang.key for gang in cluster.list(Gang)] == ["default/a", "team/b"]
         assert [gang.key for gang in cluster.list(Gang, "default")] == ["default/a"]
         assert [rack.key for rack in cluster.list(Rack)] == ["a"]
@@ -353,7 +352,7 @@ class TestCustomKinds:
 
             metadata: ObjectMeta
 
-        cluster = from_manifests(parse_manifests(self.GANGS))
+        cluster = InMemoryCluster(parse_manifests(self.GANGS).objects())
         assert [type(gang) for gang in cluster.list(Other)] == [Other, Other]
         assert len(cluster.list(Gang)) == 2
 
@@ -380,7 +379,7 @@ class TestCustomKinds:
         assert [gang.key for gang in cluster.list(Gang)] == ["default/a"]
 
     def test_the_second_one_of_a_name_is_refused_by_its_kinds_name(self) -> None:
-        cluster = from_manifests(parse_manifests(self.GANGS))
+        cluster = InMemoryCluster(parse_manifests(self.GANGS).objects())
         with pytest.raises(AlreadyExistsError, match="Gang default/a already exists"):
             cluster.add(Gang(ObjectMeta(name="a", namespace="default")))
 

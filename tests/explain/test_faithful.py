@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -268,9 +269,8 @@ def test_it_says_what_was_recorded_from_kube_scheduler(category: str) -> None:
         explanation = explain_pod(
             InMemoryCluster(objects),
             pod,
-            profiles=[profile_of(scenario, registry)],
+            profiles=[attrs.evolve(profile_of(scenario, registry), percentage_of_nodes_to_score=100)],
             registry=registry,
-            percentage_of_nodes_to_score=100,
             evaluation=Evaluation.MEMO,
         )
         assert scenario.expected is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -127,14 +126,12 @@ def namespace_selectors() -> st.SearchStrategy[Manifest]:
     )
 
 
-def node_selector_terms(
-    node_names: Sequence[str] = ("node-0", "node-1"), least: int = -1
-) -> st.SearchStrategy[Manifest]:
+def node_selector_terms(least: int = -1) -> st.SearchStrategy[Manifest]:
     """Return a strategy of node affinity terms; `least` as in `requirements`."""
     by_name = st.builds(
         lambda operator, name: {"key": "metadata.name", "operator": operator, "values": [name]},
         st.sampled_from(["In", "NotIn"]),
-        st.sampled_from(list(node_names)),
+        st.sampled_from(["node-0", "node-1"]),
     )
     return st.fixed_dictionaries(
         {},
