@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -10,9 +10,13 @@ import attrs
 
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_groups import group_key
 from kschedfw.api.records import frozen
-from kschedfw.explain import Cause
+from kschedfw.cluster import Cluster
+from kschedfw.explain import Cause, ExplainingScheduler, causes_of
 from kschedfw.framework.diagnosis import FitError
+from kschedfw.framework.runtime.framework import Framework
+from kschedfw.scheduler import GenericScheduler
 from kschedfw.scheduler.failure import REASON_UNSCHEDULABLE
 from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
@@ -201,3 +205,36 @@ def _refused(pod: Pod, entry: Entry, base: Decision) -> Decision | None:
     if isinstance(error, FitError) and str(error) == message:
         reasons = error.diagnosis.reasons(error.number_of_nodes)
     return attrs.evolve(base, outcome=outcome, message=message, reasons=FrozenDict(reasons))
+
+
+MOST_KINDS: Final = 100
+"""For how many kinds of pods causes are sought: each asks every filter about every node."""
+
+
+def with_causes(
+    decisions: Iterable[Decision],
+    cluster: Cluster,
+    frameworks: Mapping[str, Framework],
+    algorithm: GenericScheduler,
+) -> Iterator[Decision]:
+    """Yield the decisions, those on unschedulable pods with the causes that keep them off nodes now.
+
+    Pods with equal specs and labels in a namespace are of a kind, and the first of them is asked about. Pods beyond
+    the first `MOST_KINDS` kinds, pods that have left, and members of groups have no causes, nor has a pod that would
+    have a place by now.
+    """
+    explainer = ExplainingScheduler(algorithm, beyond=True)
+    known: dict[Hashable, tuple[Cause, ...]] = {}
+    for decision in decisions:
+        pod = cluster.get(Pod, decision.pod) if decision.outcome is Outcome.UNSCHEDULABLE else None
+        if pod is None or pod.node_name or group_key(pod):
+            yield decision
+            continue
+        kind = (pod.namespace, pod.labels, pod.spec)
+        if kind not in known:
+            if len(known) == MOST_KINDS:
+                yield decision
+                continue
+            explanation = explainer.explain(frameworks[pod.spec.scheduler_name], pod)
+            known[kind] = causes_of(explanation) if explanation.node is None else ()
+        yield attrs.evolve(decision, causes=known[kind])

@@ -35,8 +35,7 @@ from kschedfw.scheduler.select import HostSelector
 from kschedfw.scheduler.setup import Setup
 from kschedfw.simulator.arguments import check_attempt_time, check_types, setup_of
 from kschedfw.simulator.arrivals import Arrivals
-from kschedfw.simulator.causes import with_causes
-from kschedfw.simulator.decision import Decision, DecisionMaker, Outcome
+from kschedfw.simulator.decision import Decision, DecisionMaker, Outcome, with_causes
 from kschedfw.simulator.failures import Failures
 from kschedfw.simulator.ledger import (
     FRUITLESS_ATTEMPTS,

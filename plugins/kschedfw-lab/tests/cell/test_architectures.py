@@ -20,7 +20,7 @@ from kschedfw_lab.cell.architecture import (
     NodeShares,
 )
 from kschedfw_lab.cell.cell import Cell
-from kschedfw_lab.cell.think_time import ThinkTime
+from kschedfw_lab.cell.turns import ThinkTime
 
 from kschedfw import InMemoryCluster, Pod, Scheduler, make_node, make_pod
 from kschedfw.api.meta import Named

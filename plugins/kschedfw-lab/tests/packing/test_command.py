@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from kschedfw_lab import read_results
-from kschedfw_lab.packing import compaction, loss_system, measuring
+from kschedfw_lab.packing import churn, compaction, loss_system
 from kschedfw_lab.packing.__main__ import main
 from kschedfw_lab.packing.policies import Policy, profile_of
 from kschedfw_lab.packing.workload import NODES, PODS
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("in_this_process")
 @pytest.fixture
 def few_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     """The workload of compactions is as small as the machines are few."""
-    monkeypatch.setattr(measuring, "compacted", partial(compaction.compacted, pods=FEW_PODS))
+    monkeypatch.setattr(churn, "compacted", partial(compaction.compacted, pods=FEW_PODS))
 
 
 def options(directory: Path, *more: str, seeds: str = "1-2") -> Sequence[str]:

@@ -27,7 +27,7 @@ from kschedfw_lab.cell.shared_state import (
     SharedState,
     State,
 )
-from kschedfw_lab.cell.think_time import ThinkTime
+from kschedfw_lab.cell.turns import ThinkTime
 
 __all__ = [
     "ARCHITECTURES",

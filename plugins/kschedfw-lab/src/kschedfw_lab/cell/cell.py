@@ -11,8 +11,7 @@ from kschedfw.scheduler import StillFits
 from kschedfw_lab.cell.architecture import Architecture, NodeShares
 from kschedfw_lab.cell.optimistic import Decision, OptimisticScheduler
 from kschedfw_lab.cell.shared_state import CommitMode, Detection, SharedState
-from kschedfw_lab.cell.think_time import ThinkTime
-from kschedfw_lab.cell.turns import Turns
+from kschedfw_lab.cell.turns import ThinkTime, Turns
 
 
 class Cell:

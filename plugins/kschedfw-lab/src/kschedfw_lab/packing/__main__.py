@@ -10,7 +10,7 @@ from functools import partial
 
 import attrs
 
-from kschedfw_lab.packing.measuring import measure
+from kschedfw_lab.packing.churn import measure
 from kschedfw_lab.packing.policies import Policy
 from kschedfw_lab.packing.statements import StatementVerdict, statements_table, table, verdicts
 from kschedfw_lab.packing.workload import NODES, PODS, read_trace

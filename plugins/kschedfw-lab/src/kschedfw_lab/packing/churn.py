@@ -1,9 +1,10 @@
-"""Pods that arrive and leave: measures how many are refused, and how machines are used and resources stranded."""
+"""One run of a policy on pods that arrive and leave: how many are refused, how machines are used, what is stranded."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from random import Random
 from statistics import fmean
 from typing import Final
@@ -12,9 +13,11 @@ from kschedfw import Pod
 from kschedfw.api import CPU, MEMORY
 from kschedfw_lab.compare import NodeAllocation, Workload, fragmentation
 from kschedfw_lab.openb import GPU
+from kschedfw_lab.packing.compaction import compacted
 from kschedfw_lab.packing.loss_system import LossSystem
 from kschedfw_lab.packing.policies import Policy
-from kschedfw_lab.packing.workload import LARGE, Trace, gpus_of
+from kschedfw_lab.packing.workload import LARGE, Trace, gpus_of, read_trace
+from kschedfw_lab.reproduction import Measured
 
 LOAD: Final = 0.8
 """The GPUs that running pods would request if none had been refused, as a share of the machines' GPUs."""
@@ -26,6 +29,16 @@ SAMPLES: Final = 10
 """The number of times at which the machines are measured."""
 
 _NAMES: Final = {CPU: "cpu", MEMORY: "memory", GPU: "gpus"}
+
+
+def measure(nodes: Path, pods: Path, policy: Policy, seed: int) -> Measured:
+    """Return all metrics of a policy with a seed."""
+    trace = read_trace(nodes, pods)
+    return {
+        **churn(trace, policy, seed),
+        "machines": compacted(trace, policy, seed),
+        "machines.without_gpus": compacted(trace.without_gpus(), policy, seed),
+    }, {}
 
 
 def churn(trace: Trace, policy: Policy, seed: int, lifetimes: float = LIFETIMES) -> Mapping[str, float]:
