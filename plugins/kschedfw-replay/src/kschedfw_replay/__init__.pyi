@@ -12,9 +12,9 @@ from .records import State as State
 from .replaying.comparing import ReplayComparison as ReplayComparison
 from .replaying.comparing import replay_recording as replay_recording
 from .replaying.fidelity import FidelityReport as FidelityReport
+from .replaying.looking_back import Moved as Moved
 from .replaying.measures import Measures as Measures
 from .replaying.measures import Waits as Waits
-from .replaying.replay import Moved as Moved
 from .replaying.replay import Replayed as Replayed
 from .shadow.decision import Agreement as Agreement
 from .shadow.decision import Cause as Cause

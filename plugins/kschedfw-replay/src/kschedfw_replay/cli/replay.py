@@ -35,7 +35,7 @@ from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.reader import open_recording
 from kschedfw_replay.replaying.comparing import ReplayComparison, replay_recording
 from kschedfw_replay.replaying.conditions import ReplayVocabulary, metrics_by_policy
-from kschedfw_replay.replaying.replay import EXPLAINED
+from kschedfw_replay.replaying.looking_back import EXPLAINED
 from kschedfw_replay.replaying.room import annotated_price
 
 REPLAY_HELP = """Replay a recording under one or more configurations, beside what really happened.

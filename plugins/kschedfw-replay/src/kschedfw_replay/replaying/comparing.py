@@ -17,8 +17,9 @@ from kschedfw_replay.records import Record
 from kschedfw_replay.replaying.fates import Survey
 from kschedfw_replay.replaying.fidelity import Fidelity, FidelityReport
 from kschedfw_replay.replaying.history import Happening, History
+from kschedfw_replay.replaying.looking_back import EXPLAINED
 from kschedfw_replay.replaying.measures import Measures
-from kschedfw_replay.replaying.replay import EXPLAINED, Replay, Replayed
+from kschedfw_replay.replaying.replay import Replay, Replayed
 from kschedfw_replay.replaying.room import PriceOf, Room, annotated_price
 from kschedfw_replay.replaying.upgrading import Upgrade, upgrades
 

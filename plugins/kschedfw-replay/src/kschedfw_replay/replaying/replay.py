@@ -5,86 +5,43 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import operator
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Final, cast
 
 import attrs
-from kschedfw_lab.compare import Against, Ground, against
 
 from kschedfw import (
-    CycleState,
-    Framework,
-    FrozenDict,
     GenericScheduler,
     InMemoryCluster,
     Node,
     Pod,
     Registry,
     Scheduler,
-    ScheduleResult,
     VirtualClock,
 )
 from kschedfw.api import (
     POD_CLAIM_ANNOTATION,
     Named,
-    ObjectMeta,
     PersistentVolume,
     PersistentVolumeClaim,
     PodCondition,
-    PodPhase,
-    PodSpec,
-    PodStatus,
     ResourceClaim,
 )
-from kschedfw.cluster import TOPOLOGY_LABELS, EventType, WatchEvent, start_controllers
-from kschedfw.explain import ExplainingScheduler
+from kschedfw.cluster import EventType, WatchEvent, start_controllers
 from kschedfw.scheduler import Setup, make_extenders
 from kschedfw_replay.replaying.fates import Fate, Fates
-from kschedfw_replay.replaying.fidelity import EXAMPLES
 from kschedfw_replay.replaying.history import Happening, History, follow
+from kschedfw_replay.replaying.looking_back import EXPLAINED, LookingBack, Moved
 from kschedfw_replay.replaying.measures import Account, Measures
 from kschedfw_replay.replaying.room import Room
+from kschedfw_replay.replaying.undecided import as_decided, differ_by_decisions, undecided
 
-EXPLAINED: Final = 1000
-"""The number of moved pods that are explained by default: an explanation takes as long as several decisions."""
 _REST: Final = 1.0
 """Seconds of its lifetime that an evicted pod must have left to come back, since evicting takes time itself."""
-_NEW: Final = PodStatus()
-_TIE: Final = "tie"
 _LOST: Final = PodCondition("DisruptionTarget", "True", reason="DeletionByPodGC")
 """The condition of pods whose node is gone."""
-
-
-def _all_but(cls: type[object], *names: str) -> Callable[[object], tuple[object, ...]]:
-    """Return the values of all fields of an instance except these."""
-    fields = attrs.fields(cls)  # type: ignore[arg-type]
-    return operator.attrgetter(*(each.name for each in fields if each.name not in names))
-
-
-_METADATA: Final = _all_but(ObjectMeta, "deletion_timestamp", "resource_version")
-_UNDECIDED_SPEC: Final = _all_but(PodSpec, "node_name")
-_UNDECIDED_STATUS: Final = _all_but(
-    PodStatus,
-    "phase",
-    "start_time",
-    "nominated_node_name",
-    "conditions",
-    "resource_claim_statuses",
-    "extended_resource_claim_status",
-)
-
-
-@attrs.frozen
-class Moved:
-    """A pod that was bound to another node than in the recording, and why not to that one."""
-
-    pod: str
-    recorded: str
-    node: str
-    why: str
 
 
 @attrs.frozen
@@ -188,6 +145,8 @@ class Replay:
         self._make_room, self._observe = make_room, observe
         self._room: Room | None = None
         self._setup, self._history, self._fates = setup, history, fates
+        self._scheduler_name = setup.profiles[0].scheduler_name if setup.takes_every_pod else None
+        """The scheduler that all pods are for; None if each is for the one that it names."""
         self._seed, self._registry = seed, registry
         self._explained = explained
         self._clock = VirtualClock()
@@ -206,8 +165,6 @@ class Replay:
         self._displaced: list[_Stay] = []
         """Pods that come as soon as the scheduler is idle: they have lost their places, or their name is free."""
         self._counts: Counter[str] = Counter()
-        self._why: Counter[str] = Counter()
-        self._examples: list[Moved] = []
 
     def run(self) -> Replayed:
         """Replay the history.
@@ -249,8 +206,8 @@ class Replay:
             moved=self._counts["moved"],
             gained=self._counts["gained"],
             lost=self._counts["lost"],
-            why=self._why,
-            examples=tuple(self._examples),
+            why=self._looking_back.why,
+            examples=tuple(self._looking_back.examples),
             nodes=self._nodes or {},
         )
 
@@ -272,8 +229,7 @@ class Replay:
         )
         generic = scheduler.algorithm
         assert isinstance(generic, GenericScheduler)
-        self._explainer = ExplainingScheduler(generic)
-        scheduler.algorithm = _Watched(generic, self._look_back)
+        scheduler.algorithm = self._looking_back = LookingBack(generic, self._recorded_node, self._explained)
         return scheduler
 
     # --- time ---
@@ -342,21 +298,23 @@ class Replay:
         # The survey has numbered the pods in the same order.
         number = next(self._numbers)
         fate = self._fates[number]
-        stay = _Stay(pod if is_given else self._undecided(pod), number, fate, fate.run_time, is_given)
+        stay = _Stay(
+            pod if is_given else undecided(pod, self._scheduler_name), number, fate, fate.run_time, is_given
+        )
         self._recorded[pod.key] = stay
         self._come(stay)
 
     def _change(self, before: Pod, recorded: Pod, stay: _Stay) -> None:
-        if not stay.is_given and _differ_by_decisions(before, recorded):
+        if not stay.is_given and differ_by_decisions(before, recorded):
             return
-        pod = recorded if stay.is_given else self._undecided(recorded)
+        pod = recorded if stay.is_given else undecided(recorded, self._scheduler_name)
         if pod == stay.pod:
             return
         stay.pod = pod
         if self._stays.get(pod.key) is stay:
             present = self._cluster.get(Pod, pod.key)
             assert present is not None
-            self._cluster.update(pod if stay.is_given else _as_decided(pod, present))
+            self._cluster.update(pod if stay.is_given else as_decided(pod, present))
 
     def _end_recorded(self, stay: _Stay) -> None:
         """Take over the end of a pod that was never bound; others leave when their time is over."""
@@ -397,30 +355,6 @@ class Replay:
     def _is_ours(self, pod: Pod) -> bool:
         """Return whether the configuration decides on the pod."""
         return self._setup.takes_every_pod or pod.spec.scheduler_name in self._scheduler.frameworks
-
-    def _undecided(self, pod: Pod) -> Pod:
-        """Return the pod without a scheduler's decisions and their consequences."""
-        spec, status, metadata = pod.spec, pod.status, pod.metadata
-        if not self._setup.takes_every_pod and not spec.node_name and status == _NEW:
-            # So arrive nearly all pods.
-            return pod
-        name = self._setup.profiles[0].scheduler_name if self._setup.takes_every_pod else spec.scheduler_name
-        if not metadata.labels.keys().isdisjoint(TOPOLOGY_LABELS):
-            labels = {key: value for key, value in metadata.labels.items() if key not in TOPOLOGY_LABELS}
-            metadata = attrs.evolve(metadata, labels=FrozenDict(labels))
-        return Pod(
-            attrs.evolve(metadata, deletion_timestamp=None),
-            attrs.evolve(spec, node_name="", scheduler_name=name),
-            attrs.evolve(
-                status,
-                phase=PodPhase.PENDING,
-                start_time=None,
-                nominated_node_name="",
-                conditions=tuple(each for each in status.conditions if not _is_decision(each)),
-                resource_claim_statuses=(),
-                extended_resource_claim_status=None,
-            ),
-        )
 
     # --- what becomes of pods here ---
 
@@ -483,89 +417,19 @@ class Replay:
         if stay.left < _REST or not self._is_ours(stay.pod):
             self._free(key)
             return
-        undecided = self._undecided(stay.pod)
+        fresh = undecided(stay.pod, self._scheduler_name)
         # Another pod of this name.
-        stay.pod = undecided.with_metadata(attrs.evolve(undecided.metadata, uid=""))
+        stay.pod = fresh.with_metadata(attrs.evolve(fresh.metadata, uid=""))
         stay.bound_at, stay.was_bound, stay.is_given = None, True, False
         self._displaced.append(stay)
 
+    def _recorded_node(self, pod: Pod) -> str | None:
+        """Return the node of the recording for a pod that is bound for the first time; None for any other."""
+        stay = self._stays.get(pod.key)
+        return None if stay is None or stay.was_bound else stay.fate.node
+
     def _count_lost(self, stay: _Stay) -> None:
         self._counts["lost"] += stay.fate.node is not None and not stay.was_bound and not stay.is_given
-
-    def _look_back(self, framework: Framework, pod: Pod, node_name: str) -> None:
-        """Explain the decision on a pod that goes elsewhere than in the recording, while explanations are left."""
-        stay = self._stays.get(pod.key)
-        if stay is None or stay.was_bound or stay.fate.node in (None, node_name):
-            return
-        if self._why.total() >= self._explained:
-            return
-        assert stay.fate.node is not None
-        explanation = self._explainer.explain(framework, pod)
-        # The explanation draws anew among equal nodes.
-        if explanation.node == stay.fate.node:
-            self._why[_TIE] += 1
-            return
-        difference = against(explanation, stay.fate.node)
-        self._why[_reason(difference)] += 1
-        is_tied = difference is not None and difference.ground is Ground.TIED
-        if not is_tied and len(self._examples) < EXAMPLES:
-            why = _reason(None) if difference is None else str(difference)
-            self._examples.append(Moved(pod.key, stay.fate.node, node_name, why))
-
-
-class _Watched:
-    """An algorithm that decides as `GenericScheduler`, and reports each decision before it is carried out."""
-
-    def __init__(self, scheduler: GenericScheduler, tell: Callable[[Framework, Pod, str], None]) -> None:
-        self._scheduler, self._tell = scheduler, tell
-
-    def schedule(self, framework: Framework, state: CycleState, pod: Pod) -> ScheduleResult:
-        result = self._scheduler.schedule(framework, state, pod)
-        self._tell(framework, pod, result.suggested_host)
-        return result
-
-
-def _as_decided(recorded: Pod, present: Pod) -> Pod:
-    """Return a recorded pod with this replay's decisions in place of the recorded ones."""
-    labels = {key: present.labels[key] for key in TOPOLOGY_LABELS if key in present.labels}
-    metadata = attrs.evolve(
-        recorded.metadata,
-        uid=present.uid,
-        labels=FrozenDict({**recorded.labels, **labels}) if labels else recorded.metadata.labels,
-    )
-    status = present.status
-    decisions = tuple(each for each in status.conditions if _is_decision(each))
-    return Pod(
-        metadata,
-        attrs.evolve(recorded.spec, node_name=present.node_name),
-        attrs.evolve(
-            recorded.status,
-            nominated_node_name=status.nominated_node_name,
-            conditions=(*recorded.status.conditions, *decisions),
-            resource_claim_statuses=status.resource_claim_statuses,
-            extended_resource_claim_status=status.extended_resource_claim_status,
-        ),
-    )
-
-
-def _differ_by_decisions(old: Pod, new: Pod) -> bool:
-    """Return whether two states of a recorded pod differ by nothing but what a scheduler decided.
-
-    That is so for half of all changes, and tells without making pods that are the same without decisions. Where it
-    can't be told at once, the answer is no.
-    """
-    return (
-        _METADATA(old.metadata) == _METADATA(new.metadata)
-        and _UNDECIDED_SPEC(old.spec) == _UNDECIDED_SPEC(new.spec)
-        and _UNDECIDED_STATUS(old.status) == _UNDECIDED_STATUS(new.status)
-        and [each for each in old.status.conditions if not _is_decision(each)]
-        == [each for each in new.status.conditions if not _is_decision(each)]
-    )
-
-
-def _is_decision(condition: PodCondition) -> bool:
-    """Return whether a scheduler has written the condition."""
-    return condition.type == "PodScheduled" or condition.reason == "PreemptionByScheduler"
 
 
 def _is_consequence(obj: Named) -> bool:
@@ -573,17 +437,3 @@ def _is_consequence(obj: Named) -> bool:
     if isinstance(obj, PersistentVolume):
         return obj.spec.claim_ref is not None
     return isinstance(obj, ResourceClaim) and POD_CLAIM_ANNOTATION in obj.annotations
-
-
-def _reason(difference: Against | None) -> str:
-    if difference is None:
-        return "the node isn't there"
-    match difference.ground:
-        case Ground.TIED:
-            return _TIE
-        case Ground.UNSEEN:
-            return "not looked at"
-        case Ground.REFUSED:
-            return f"{difference.plugin or 'an extender'}: {', '.join(difference.reasons[:1])}"
-        case Ground.OUTSCORED:
-            return f"more points elsewhere, most by {difference.plugin or 'extenders'}"
