@@ -42,7 +42,7 @@ class Part:
     manifest: Callable[[int], Manifest]
 
     def place(self, path: str) -> str:
-        """Return the path in the custom object of a path in a made object."""
+        """Translate a path in an object that was made into the path of the same value in the custom object."""
         if not path.startswith(self.replaced):
             return self.path
         return join(self.path, path.removeprefix(self.replaced).removeprefix("."))

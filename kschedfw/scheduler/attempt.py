@@ -66,7 +66,7 @@ Start: TypeAlias = Callable[[Attempt, Callable[[], Status]], None]
 
 
 class Moment:
-    """The attempts of pods in one moment of a clock that stands still."""
+    """The number of attempts of each pod while a virtual clock stands still, to end a loop without an end."""
 
     def __init__(self, time: float) -> None:
         self.time = time

@@ -109,7 +109,7 @@ def asked_about(
 
 
 def reports_of(loaded: Input) -> Reports:
-    """Return the input's own word on pods that aren't there or don't start."""
+    """Return what controllers, kubelets and admission say in the input of pods that are missing or don't start."""
     return Reports(loaded.refused, loaded.without_pods, loaded.workloads, loaded.warning_events)
 
 
