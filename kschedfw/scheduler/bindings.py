@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Final, Protocol, runtime_checkable
 
@@ -79,7 +79,9 @@ class Bindings:
     _stops: int = attrs.field(default=0, init=False)
     """The number of times that a running cycle ended or began to wait."""
     _fresh: deque[_Binding] = attrs.field(factory=deque, init=False)
-    """The cycles that haven't begun. The executor has as many tasks or more, each of which begins the first one."""
+    """The cycles that no task of the executor has taken."""
+    _is_asked: bool = attrs.field(default=False, init=False)
+    """True while the executor has a task that hasn't begun, which takes the first of these cycles."""
     _cancelled: deque[_Binding] = attrs.field(factory=deque, init=False)
     _cluster: BindsTogether | None = attrs.field(init=False)
     """The cluster if it can bind pods together, and no extender may bind them in its place."""
@@ -95,8 +97,8 @@ class Bindings:
         self._parts.pods_in_pre_bind.add(PodInPreBind(attempt.assumed))
         with self._changed:
             self._running += 1
-        self._fresh.append(_Binding(attempt))
-        self._submit(self._take, self._begin_some)
+            self._fresh.append(_Binding(attempt))
+        self._ask()
 
     def reap(self) -> None:
         """Give up the cycles that the executor has cancelled."""
@@ -127,25 +129,35 @@ class Bindings:
 
     # The stages of a cycle
 
-    def _begin_some(self, first: _Binding) -> None:
-        """Begin the first cycle, and others whose pods are bound together with its pod."""
+    def _ask(self) -> None:
+        """Have the executor begin a cycle that hasn't begun, unless it is about to."""
+        with self._changed:
+            if self._is_asked or not self._fresh:
+                return
+            self._is_asked = True
+        self._submit(self._begin_some, lambda: self._take(len(self._fresh)))
+
+    def _begin_some(self) -> None:
+        """Begin the first cycle, and with it others whose pods can be bound together with its pod."""
+        left = self._take(1 if self._cluster is None else _TOGETHER)
+        # Other threads begin the others meanwhile.
+        self._ask()
+        is_alone = len(left) == 1
         together: list[_Binding] = []
-        self._begin(first, together)
-        if self._cluster is None or not together:
-            return
         try:
-            while len(together) < _TOGETHER and (other := self._take()) is not None:
-                self._run(other, lambda each: self._begin(each, together))
-            assumed = [pod for each in together if (pod := each.attempt.assumed) is not None]
-            with self._cluster.binding_together(assumed):
-                for each in together:
-                    self._run(each, self._bind)
+            while left:
+                self._run(left.popleft(), lambda each: self._begin(each, together, is_alone=is_alone))
+            if self._cluster is not None and together:
+                assumed = [pod for each in together if (pod := each.attempt.assumed) is not None]
+                with self._cluster.binding_together(assumed):
+                    for each in together:
+                        self._run(each, self._bind)
         except BaseException as error:
-            for each in together:
+            for each in (*together, *left):
                 self._abandon(each, error)
             raise
 
-    def _begin(self, binding: _Binding, together: list[_Binding]) -> None:
+    def _begin(self, binding: _Binding, together: list[_Binding], *, is_alone: bool) -> None:
         """Begin a cycle. If only its binding is left, add it to those that are bound together."""
         attempt = binding.attempt
         if not self._is_well(binding, self._cycle.begin(attempt)):
@@ -154,11 +166,11 @@ class Bindings:
         if waiting is None:
             if self._cluster is not None and attempt.framework.only_binds(attempt.state):
                 self._prepare(binding, together)
-            elif together:
-                # It may take minutes, for which the others don't wait.
-                self._submit(lambda: binding, self._finish)
-            else:
+            elif is_alone:
                 self._finish(binding)
+            else:
+                # It may take minutes, for which the others don't wait.
+                self._submit_finish(binding)
             return
         # Counted before the callback is set, since `on_settled` calls back at once if the wait has ended
         # already.
@@ -171,7 +183,7 @@ class Bindings:
         with self._changed:
             self._running += 1
             self._waiting -= 1
-        self._submit(lambda: binding, self._finish)
+        self._submit_finish(binding)
 
     def _finish(self, binding: _Binding) -> None:
         self._cycle.run(binding.attempt)
@@ -194,40 +206,40 @@ class Bindings:
 
     # How they run
 
-    def _submit(self, take: Callable[[], _Binding | None], stage: Callable[[_Binding], None]) -> None:
-        """Have the executor run a stage of the binding that `take` returns then; nothing if it returns None."""
+    def _submit_finish(self, binding: _Binding) -> None:
+        self._submit(lambda: self._run(binding, self._finish), lambda: (binding,))
+
+    def _submit(self, task: Callable[[], None], take: Callable[[], Iterable[_Binding]]) -> None:
+        """Have the executor run a task; if it doesn't, give up the cycles that `take` returns then."""
         try:
-            future = self._executor.submit(lambda: self._run(take(), stage))
+            future = self._executor.submit(task)
         # The executor refuses work, for example since it was shut down.
         except Exception as error:
-            if (refused := take()) is not None:
-                self._abandon(refused, error)
+            for binding in take():
+                self._abandon(binding, error)
             return
         # The class first: checking the protocol takes tens of microseconds.
         if future is not None and isinstance(future, (Future, _Future)):
             future.add_done_callback(lambda done: self._note_cancelled(take()) if done.cancelled() else None)
 
-    def _take(self) -> _Binding | None:
-        """Return the first cycle that hasn't begun, and no other caller gets it."""
-        try:
-            return self._fresh.popleft()
-        except IndexError:
-            return None
-
-    def _note_cancelled(self, binding: _Binding | None) -> None:
-        if binding is None:
-            return
+    def _take(self, most: int) -> deque[_Binding]:
+        """Return the first cycles that no task has taken, and which no other caller gets."""
         with self._changed:
-            self._cancelled.append(binding)
+            self._is_asked = False
+            return deque(self._fresh.popleft() for _ in range(min(most, len(self._fresh))))
+
+    def _note_cancelled(self, bindings: Iterable[_Binding]) -> None:
+        with self._changed:
+            self._cancelled.extend(bindings)
             self._changed.notify_all()
 
-    def _run(self, binding: _Binding | None, stage: Callable[[_Binding], None]) -> None:
+    def _run(self, binding: _Binding, stage: Callable[[_Binding], None]) -> None:
         """Run a stage, and abandon the binding if it raises.
 
         No Exception leaves this method: an executor would lose it, and without an executor it would end the
         scheduler's loop.
         """
-        if binding is None or binding.ended:
+        if binding.ended:
             return
         try:
             self._parts.metrics.workers(Operation.BINDING, 1)

@@ -498,6 +498,7 @@ class TestTogether:
         stage.add(*(pod(name) for name in "abc"))
         for _ in "abc":
             stage.scheduler.schedule_one()
+        assert len(later.tasks) == 1, "a task takes all that have come when it begins"
         later.run()
         return stage
 

@@ -22,6 +22,12 @@ MOST: Final = 256
 """The most concurrent binding cycles. Some wait for a volume for minutes."""
 WINDOW: Final = 0.25
 """Seconds that cycles wait for a thread before there are more of them, and in which it shows whether that helped."""
+_LINGER: Final = 0.005
+"""Seconds for which a thread that was idle waits before it takes a task.
+
+Pods come in groups, since their watch is read at intervals, and the binding cycles that have been made in this time are
+one task: their bindings are sent together.
+"""
 _WORTH_IT: Final = 1.1
 """The factor by which more cycles have to end in a window than before the last threads were started."""
 _PROBING: Final = 20
@@ -59,6 +65,8 @@ class BindingThreads:
         """Guards all attributes below."""
         self._work = threading.Condition(self._lock)
         """Notified when there is a task for an idle thread, or at the end."""
+        self._end = threading.Condition(self._lock)
+        """Notified at the end."""
         self._watch = threading.Condition(self._lock)
         """Notified when a task has to wait and the watcher doesn't know, or at the end."""
         self._tasks: deque[_Task] = deque()
@@ -98,6 +106,7 @@ class BindingThreads:
             self._tasks.clear()
             self._work.notify_all()
             self._watch.notify_all()
+            self._end.notify_all()
         for task in left:
             task.future.cancel()
 
@@ -141,6 +150,7 @@ class BindingThreads:
         with self._lock:
             while not self._tasks and not self._ended:
                 self._work.wait()
+                self._end.wait(_LINGER)
             self._idle -= 1
             if self._ended:
                 self.threads -= 1
