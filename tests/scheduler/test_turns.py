@@ -38,10 +38,9 @@ def test_each_pod_sees_those_before_it(data: st.DataObject, count: int, number: 
     expected, free_left, now, at = [], free_of.copy(), floats.copy(), start
     for _ in range(number):
         totals = np.empty(count)
-        columns = scores, free_left, now[:2], now[2:4], now[4:]
-        feasible, looked_at = _pass.totals_of(
-            *columns, wanted, extended, both, both, weights, at % count, most, totals
-        )
+        columns = free_left, now[:2], now[2:4], now[4:]
+        asked = wanted, extended, both, both, weights
+        feasible, looked_at = _pass.totals_of(scores, columns, asked, at % count, most, totals)
         if moves:
             at += looked_at
         if not feasible:

@@ -34,7 +34,7 @@ from kschedfw.framework.runtime.engine.pre_hooks import joined, run_pre_filters,
 from kschedfw.framework.runtime.engine.steps import PluginMemo, steps_of
 from kschedfw.framework.runtime.engine.together import Together
 from kschedfw.framework.runtime.hooks import HookTable
-from kschedfw.framework.runtime.measuring import Meter
+from kschedfw.framework.runtime.measuring import Meter, measured
 from kschedfw.framework.status import Code, Status
 
 _SUCCESS = Status.success()
@@ -197,16 +197,12 @@ class SearchHooks:
             meter.ended(MeasuredPoint.SCORE, answer[1].code, started)
         return answer
 
+    @measured(MeasuredPoint.SCORE)
     def run_score_plugins(
         self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]
     ) -> tuple[NodeScores | None, Status]:
         """Score, normalise and weigh the nodes. The scores are None unless the status is success."""
-        meter = self._meter
-        started = 0.0 if meter is None else meter.now()
-        answer = self._node_by_node.scores(state, pod, self._of_table(nodes))
-        if meter is not None:
-            meter.ended(MeasuredPoint.SCORE, answer[1].code, started)
-        return answer
+        return self._node_by_node.scores(state, pod, self._of_table(nodes))
 
     def rescore(
         self, state: CycleState, pod: Pod, node_info: NodeInfo

@@ -20,9 +20,8 @@ import numpy.typing as npt
 
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
 from kschedfw.framework.runtime.engine import numpy_pass
+from kschedfw.framework.runtime.engine.passes import Codes, Columns, PassInput, SmallCodes
 
-SmallCodes = npt.NDArray[np.int8]
-Codes = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -172,15 +171,8 @@ def _highest(totals: FloatArray) -> float:
 @compiled
 def totals_of(
     scores: FloatArray,
-    free: IntArray,
-    allocatable: FloatArray,
-    requested: FloatArray,
-    non_zero: FloatArray,
-    wanted: tuple[int, int, int, int],
-    extended: IntArray,
-    scored: tuple[int, int],
-    amounts: tuple[int, int],
-    weights: tuple[int, int, int],
+    columns: Columns,
+    asked: PassInput,
     start: int,
     most: int,
     totals: FloatArray,
@@ -193,6 +185,8 @@ def totals_of(
     resources, each times its weight: least allocated with the `scored` amounts, balanced allocation with
     `amounts`, most allocated with the `scored` ones. Amounts by node have a row for each resource, as in the table.
     """
+    free, allocatable, requested, non_zero = columns
+    wanted, extended, scored, amounts, weights = asked
     count = len(scores)
     feasible, looked_at, row = 0, 0, start
     while looked_at < count:
@@ -251,20 +245,10 @@ def totals_of(
 
 
 @compiled
-def total_at(
-    row: int,
-    scores: FloatArray,
-    free: IntArray,
-    allocatable: FloatArray,
-    requested: FloatArray,
-    non_zero: FloatArray,
-    wanted: tuple[int, int, int, int],
-    extended: IntArray,
-    scored: tuple[int, int],
-    amounts: tuple[int, int],
-    weights: tuple[int, int, int],
-) -> float:
+def total_at(row: int, scores: FloatArray, columns: Columns, asked: PassInput) -> float:
     """Return the total of this row, computed as by `totals_of`."""
+    free, allocatable, requested, non_zero = columns
+    wanted, extended, scored, amounts, weights = asked
     for resource in range(4):
         if free[resource, row] < wanted[resource]:
             return -1.0

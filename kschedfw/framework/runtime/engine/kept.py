@@ -82,14 +82,10 @@ class Kept:
         skips = HookStep(skipped=frozenset((step.name,)))
         return cls(step, codes, parallelizer, skips, skips if step.pre_score else None, is_idle=True)
 
-    # Set once, since plans ask for every pod. When more is learned of what a hook reads, plans are made anew.
-    @reads_nodes.default
-    def _reads_nodes(self) -> bool:
-        return self.step.reads_nodes
-
-    @is_by_value.default
-    def _is_by_value(self) -> bool:
-        return not self.reads_nodes and self.step.is_learned
+    def __attrs_post_init__(self) -> None:
+        # Set once, since plans ask for every pod. When more is learned of what a hook reads, plans are made anew.
+        self.reads_nodes = self.step.reads_nodes
+        self.is_by_value = not self.reads_nodes and self.step.is_learned
 
     @property
     def keeps_scores(self) -> bool:

@@ -121,13 +121,9 @@ class KeptTotals:
             self._fill(compiled, table)
             return
         self._pods, totals = pods.version, self.totals
-        scores, columns = self._base, table.compiled_columns
-        wanted, extended, scored, amounts, weights = self._asked
+        scores, columns, asked = self._base, table.compiled_columns, self._asked
         for row in changed:
-            before, total = (
-                float(totals[row]),
-                compiled.total_at(row, scores, *columns, wanted, extended, scored, amounts, weights),
-            )
+            before, total = float(totals[row]), compiled.total_at(row, scores, columns, asked)
             # An unchanged total leaves the lists of the best nodes as they are.
             if total == before:
                 continue
@@ -145,19 +141,8 @@ class KeptTotals:
         return self._best.rows
 
     def _fill(self, compiled: Pass, table: NodeTable) -> None:
-        count = len(table)
-        wanted, extended, scored, amounts, weights = self._asked
         self.feasible, _ = compiled.totals_of(
-            self._base,
-            *table.compiled_columns,
-            wanted,
-            extended,
-            scored,
-            amounts,
-            weights,
-            0,
-            count,
-            self.totals,
+            self._base, table.compiled_columns, self._asked, 0, len(table), self.totals
         )
         self._pods = table.pod_changes.version
         self._best = None

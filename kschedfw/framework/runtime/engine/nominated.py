@@ -162,19 +162,13 @@ class NominatedRoom:
         amounts = {name: _sum_of(self._filters.nominated_pods(pod, name)) for name in names}
         return {name: its for name, its in amounts.items() if its[3]}
 
-    def _crowded(self, pod: Pod, nodes: NodeSelection) -> Sequence[tuple[int, Sequence[PodInfo]]]:
-        """Return the rows of nodes with nominated pods that count for this pod, and these pods."""
-        rows = nodes.table.rows
-        return [
-            (rows[name], infos)
-            for name in self._nominator.nominated_nodes()
-            if name in rows and (infos := self._filters.nominated_pods(pod, name))
-        ]
-
     def _rows_refused(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> Sequence[int]:
-        filters, infos, rows = self._filters.reading_pods(state), nodes.table.node_infos, []
-        for row, _ in self._crowded(pod, nodes):
-            status = self._filters.refusal_with_nominated_pods(filters, state, pod, infos[row])
+        filters, table, rows = self._filters.reading_pods(state), nodes.table, []
+        for name in self._nominator.nominated_nodes():
+            if (row := table.rows.get(name)) is None:
+                continue
+            info = table.node_infos[row]
+            status = self._filters.refusal_with_nominated_pods(filters, state, pod, info)
             if not (status.is_success or status.is_rejected):
                 raise NotTogetherError
             if not status.is_success:

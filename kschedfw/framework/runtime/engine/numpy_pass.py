@@ -13,7 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
-from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Amounts, Codes, SmallCodes, Weights
+from kschedfw.framework.runtime.engine.passes import (
+    ANY_AMOUNT,
+    Amounts,
+    Codes,
+    Columns,
+    PassInput,
+    SmallCodes,
+    Weights,
+)
 
 Mask = npt.NDArray[np.bool_]
 
@@ -24,19 +32,14 @@ _CHUNK: Final = 4096
 
 def totals_of(
     scores: FloatArray,
-    free: IntArray,
-    allocatable: FloatArray,
-    requested: FloatArray,
-    non_zero: FloatArray,
-    wanted: tuple[int, int, int, int],
-    extended: IntArray,
-    scored: Amounts,
-    amounts: Amounts,
-    weights: Weights,
+    columns: Columns,
+    asked: PassInput,
     start: int,
     most: int,
     totals: FloatArray,
 ) -> tuple[int, int]:
+    free, allocatable, requested, non_zero = columns
+    wanted, extended, scored, amounts, weights = asked
     count = len(scores)
     feasible, looked_at, row = 0, 0, start
     while looked_at < count:
@@ -66,19 +69,9 @@ def totals_of(
     return feasible, looked_at
 
 
-def total_at(
-    row: int,
-    scores: FloatArray,
-    free: IntArray,
-    allocatable: FloatArray,
-    requested: FloatArray,
-    non_zero: FloatArray,
-    wanted: tuple[int, int, int, int],
-    extended: IntArray,
-    scored: Amounts,
-    amounts: Amounts,
-    weights: Weights,
-) -> float:
+def total_at(row: int, scores: FloatArray, columns: Columns, asked: PassInput) -> float:
+    free, allocatable, requested, non_zero = columns
+    wanted, extended, scored, amounts, weights = asked
     for resource, amount in (*enumerate(wanted), *extended.tolist()):
         if free[resource, row] < amount:
             return -1.0

@@ -18,7 +18,8 @@ Weights: TypeAlias = tuple[int, int, int]
 ANY_AMOUNT: Final = -(1 << 63)
 """The `wanted` amount of a resource that a pod doesn't request: every node has this much free."""
 
-
+Columns: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
+"""The amounts by node, with a row for each resource: free, allocatable, requested, and requested as scores count it."""
 PassInput: TypeAlias = tuple[tuple[int, int, int, int], IntArray, Amounts, Amounts, Weights]
 """The arguments of the pass that differ from pod to pod: `wanted`, `extended`, `scored`, `amounts` and `weights`."""
 
@@ -35,15 +36,8 @@ class Pass(Protocol):
     @staticmethod
     def totals_of(
         scores: FloatArray,
-        free: IntArray,
-        allocatable: FloatArray,
-        requested: FloatArray,
-        non_zero: FloatArray,
-        wanted: tuple[int, int, int, int],
-        extended: IntArray,
-        scored: Amounts,
-        amounts: Amounts,
-        weights: Weights,
+        columns: Columns,
+        asked: PassInput,
         start: int,
         most: int,
         totals: FloatArray,
@@ -51,20 +45,7 @@ class Pass(Protocol):
     ) -> tuple[int, int]: ...
 
     @staticmethod
-    def total_at(
-        row: int,
-        scores: FloatArray,
-        free: IntArray,
-        allocatable: FloatArray,
-        requested: FloatArray,
-        non_zero: FloatArray,
-        wanted: tuple[int, int, int, int],
-        extended: IntArray,
-        scored: Amounts,
-        amounts: Amounts,
-        weights: Weights,
-        /,
-    ) -> float: ...
+    def total_at(row: int, scores: FloatArray, columns: Columns, asked: PassInput, /) -> float: ...
 
     @staticmethod
     def refuse(scores: FloatArray, refused: SmallCodes, by: float, found: FloatArray, /) -> None: ...

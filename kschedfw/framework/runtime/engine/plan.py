@@ -36,6 +36,12 @@ BYTES_PER_PLAN: Final = 4096
 """The approximate size of a plan's objects beside its arrays."""
 
 _MOST_COLUMNS: Final = 16
+_SCORED: Final = (
+    AmountsRule.LEAST_ALLOCATED,
+    AmountsRule.BALANCED_ALLOCATION,
+    AmountsRule.MOST_ALLOCATED,
+)
+"""The rules in the order of their weights in the pass."""
 
 KeptT = TypeVar("KeptT")
 
@@ -82,25 +88,13 @@ class Plan:
     """The state of node objects (`NodeTable.state_of_nodes`) that `prepare` has seen."""
     _columns: BoundedDict[Hashable, object] = attrs.field(factory=lambda: BoundedDict(_MOST_COLUMNS))
 
-    @balanced.default
-    def _scores_balance(self) -> str:
+    def __attrs_post_init__(self) -> None:
         rules = {rule: name for name, rule in self.computed.items()}
-        return rules.get(AmountsRule.BALANCED_ALLOCATION, "")
-
-    @weights.default
-    def _weights_by_rule(self) -> Weights:
-        weights = {
-            self.computed[each.name]: each.weight for each in self.scores if each.name in self.computed
-        }
-        return (
-            weights.get(AmountsRule.LEAST_ALLOCATED, 0),
-            weights.get(AmountsRule.BALANCED_ALLOCATION, 0),
-            weights.get(AmountsRule.MOST_ALLOCATED, 0),
-        )
-
-    @fits.default
-    def _computes_a_filter(self) -> bool:
-        return any(step.name in self.computed for step in self.filters)
+        self.balanced = rules.get(AmountsRule.BALANCED_ALLOCATION, "")
+        weights = {each.name: each.weight for each in self.scores}
+        least, balanced, most = (weights.get(rules.get(rule, ""), 0) for rule in _SCORED)
+        self.weights = least, balanced, most
+        self.fits = any(step.name in self.computed for step in self.filters)
 
     def size(self, rows: int) -> int:
         """Return the approximate size in bytes, with a table of this many rows."""

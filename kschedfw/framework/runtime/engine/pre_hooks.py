@@ -33,7 +33,7 @@ def run_pre_filters(
             if written is not None:
                 state.take(written)
             if skips:
-                prepared = _union(prepared, skips) if prepared else skips
+                prepared = joined(prepared, skips) if prepared else skips
             if hook is None:
                 continue
             try:
@@ -81,7 +81,7 @@ def run_pre_scores(
             if written is not None:
                 state.take(written)
             if skips:
-                prepared = _union(prepared, skips) if prepared else skips
+                prepared = joined(prepared, skips) if prepared else skips
             if hook is None:
                 continue
             try:
@@ -105,11 +105,6 @@ def run_pre_scores(
 
 # The sets are few, and found again as one object their hash is computed once.
 @lru_cache(maxsize=1024)
-def _union(first: frozenset[str], second: frozenset[str]) -> frozenset[str]:
-    return first | second
-
-
-@lru_cache(maxsize=1024)
-def joined(prepared: frozenset[str], names: tuple[str, ...]) -> frozenset[str]:
+def joined(names: frozenset[str], more: frozenset[str] | tuple[str, ...]) -> frozenset[str]:
     """Return the union of both."""
-    return prepared.union(names)
+    return names.union(more)

@@ -49,6 +49,8 @@ _MOST_OF_PODS: Final = 4
 """Of k kinds of pods in turn, k nodes have changed when a kind comes again. If many have, to ask about all of them by
 the batch form is faster."""
 
+_FILTERING: Final = ("pre_filter", "filter", "filter_batch")
+_SCORING: Final = ("pre_score", "score", "score_batch", "normalize_score")
 _SUCCESS: Final = Status.success()
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
@@ -123,17 +125,12 @@ class Step:
     _passing: npt.NDArray[np.bool_] | None = attrs.field(default=None, init=False)
     """A mask of the successes in `_checked`, if others than the first one are."""
 
-    @name.default
-    def _name(self) -> str:
-        return self.plugin.name
-
-    @declares.default
-    def _may_sign(self) -> bool:
-        return self.plugin.reads is not None and type(self.plugin).sign is not Plugin.sign
-
-    @sign.default
-    def _own_sign(self) -> Hook:
-        return asked_method(self.plugin, "sign")
+    def __attrs_post_init__(self) -> None:
+        plugin = self.plugin
+        self.name, self.sign = plugin.name, asked_method(plugin, "sign")
+        self.declares = plugin.reads is not None and type(plugin).sign is not Plugin.sign
+        self._refuses_by_domain = keeps_promise(plugin, "domain_refusals", _FILTERING)
+        self._scores_by_domain = keeps_promise(plugin, "domain_scores", _SCORING)
 
     @property
     def signs(self) -> bool:
@@ -144,16 +141,6 @@ class Step:
     def is_learned(self) -> bool:
         """True if signatures are learned."""
         return not self.declares and self.learned.signs
-
-    @_refuses_by_domain.default
-    def _has_refusals(self) -> bool:
-        hooks = ("pre_filter", "filter", "filter_batch")
-        return keeps_promise(self.plugin, "domain_refusals", hooks)
-
-    @_scores_by_domain.default
-    def _has_scores(self) -> bool:
-        hooks = ("pre_score", "score", "score_batch", "normalize_score")
-        return keeps_promise(self.plugin, "domain_scores", hooks)
 
     @property
     def reads(self) -> Reads:

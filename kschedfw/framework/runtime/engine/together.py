@@ -53,24 +53,6 @@ class _Run(FilterOutcome):
     what filters said that were asked node by node (`asked_last`), by row.
     """
 
-    __slots__ = (
-        "_made",
-        "asked_last",
-        "compiled",
-        "is_scored",
-        "kept",
-        "looked_at",
-        "nodes",
-        "plan",
-        "pod",
-        "said",
-        "start",
-        "state",
-        "together",
-        "totals",
-        "verdicts",
-    )
-
     def __init__(
         self,
         together: Together,
@@ -170,10 +152,9 @@ class Together:
             scores = base
             if refusals:
                 scores = _refuse(compiled, refusals, scores, self._scores, self._scores_to_read)
-            room, extended, scored, amounts, weights = pass_input(plan, pod.requests, table)
-            totals = self._totals
+            totals, asked = self._totals, pass_input(plan, pod.requests, table)
             feasible, looked_at = compiled.totals_of(
-                scores, *table.compiled_columns, room, extended, scored, amounts, weights, start, most, totals
+                scores, table.compiled_columns, asked, start, most, totals
             )
         else:
             totals, feasible, looked_at = kept.totals, kept.feasible, count

@@ -51,15 +51,8 @@ def score(
     found: float = form.total_at(
         0,
         anything,
-        free,
-        there,
-        used,
-        used,
-        (0, 0, 0, 0),
-        np.empty((0, 2), np.int64),
-        requests,
-        requests,
-        weights,
+        (free, there, used, used),
+        ((0, 0, 0, 0), np.empty((0, 2), np.int64), requests, requests, weights),
     )
     return found
 
@@ -93,19 +86,17 @@ def columns(draw: st.DrawFn) -> list[Any]:
     free = amounts(6)
     free.setflags(write=False)
     few = st.sampled_from([0, 1, 100])
+    extended = draw(st.lists(st.tuples(st.sampled_from([4, 5]), few), max_size=2))
     return [
         floats(draw(st.lists(st.sampled_from([-(2.0**54), 0.0, 300.0]), min_size=count, max_size=count))),
-        free,
-        floats(amounts(2)),
-        floats(amounts(2)),
-        floats(amounts(2)),
-        draw(st.tuples(few, few, few, st.just(1))),
-        np.array(draw(st.lists(st.tuples(st.sampled_from([4, 5]), few), max_size=2)), np.int64).reshape(
-            -1, 2
+        (free, floats(amounts(2)), floats(amounts(2)), floats(amounts(2))),
+        (
+            draw(st.tuples(few, few, few, st.just(1))),
+            np.array(extended, np.int64).reshape(-1, 2),
+            draw(st.tuples(few, few)),
+            draw(st.tuples(few, few)),
+            draw(st.tuples(*[st.integers(0, 2)] * 3)),
         ),
-        draw(st.tuples(few, few)),
-        draw(st.tuples(few, few)),
-        draw(st.tuples(*[st.integers(0, 2)] * 3)),
     ]
 
 
@@ -117,7 +108,7 @@ def test_total_of_one_node_is_that_of_a_pass_over_all(
     alone = [form.total_at(row, *arguments) for row in range(count)]
     totals = np.full(count, np.nan)
     start %= count
-    feasible, looked_at = form.totals_of(*[*arguments, start, most, totals])
+    feasible, looked_at = form.totals_of(*arguments, start, most, totals)
     visited = [(start + step) % count for step in range(looked_at)]
     assert [max(totals[row], -1.0) for row in visited] == [max(alone[row], -1.0) for row in visited]
     passing = [row for row in visited if alone[row] >= 0]
