@@ -72,7 +72,17 @@ def test_methods_are_made_when_one_is_asked_for_before_there_is_an_object(ask: A
     assert is_made(Fresh)
 
 
-@pytest.mark.parametrize("options", [{}, {"eq": False}, {"kw_only": True}, {"repr": False}, {"order": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"eq": False},
+        {"kw_only": True},
+        {"repr": False},
+        {"order": True},
+        {"cache_hash": True, "eq": True, "unsafe_hash": True},
+    ],
+)
 @pytest.mark.parametrize(("later", "at_once"), [(frozen, attrs.frozen), (define, attrs.define)])
 def test_class_has_the_names_that_it_has_from_attrs(later: Any, at_once: Any, options: Any) -> None:
     def plain() -> type:
@@ -82,6 +92,10 @@ def test_class_has_the_names_that_it_has_from_attrs(later: Any, at_once: Any, op
             constant: ClassVar[int] = 1
             x: int
             y: tuple[int, ...] = attrs.field(default=(), validator=attrs.validators.instance_of(tuple))
+
+            @cached_property
+            def computed(self) -> int:
+                return self.x
 
             def __str__(self) -> str:
                 return "both"
@@ -183,17 +197,72 @@ def test_process_reads_a_pickle_before_it_has_made_an_object() -> None:
     assert read.stdout.decode().strip() == "a"
 
 
-def test_class_whose_layout_attrs_decides_is_made_at_once() -> None:
+def test_property_is_computed_once_also_where_methods_for_comparing_are_made_later() -> None:
     @frozen
     class Circle:
         radius: int
 
         @cached_property
-        def area(self) -> int:
-            return 3 * self.radius**2
+        def area(self) -> list[int]:
+            return [3 * self.radius**2]
 
-    assert is_made(Circle)
-    assert Circle(2).area == 12
+    assert not is_made(Circle)
+    circle = Circle(2)
+    assert circle == Circle(2)
+    assert circle.area == [12]
+    assert circle.area is circle.area
+    assert [field.name for field in attrs.fields(Circle)] == ["radius"]
+    with pytest.raises(AttributeError, match="'Circle' object has no attribute 'perimeter'"):
+        circle.perimeter  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_methods_call_those_of_the_class_above() -> None:
+    @frozen
+    class Named(Point):
+        @cached_property
+        def both(self) -> str:
+            return f"{self.key()} {super().__repr__()}"
+
+        @property
+        def key(self) -> Any:
+            return super().__hash__
+
+        def __str__(self) -> str:
+            return f"<{super().__str__()}>"
+
+    assert Named(1).both == f"{Named(1).key()} {Named(1)!r}"
+    assert str(Named(1)).endswith("Named(x=1, y=0)>")
+
+
+def test_class_that_keeps_its_hash_computes_it_once() -> None:
+    asked = []
+
+    class Key:
+        def __hash__(self) -> int:
+            asked.append(self)
+            return 1
+
+    @frozen(cache_hash=True)
+    class Circle:
+        key: Key
+
+    assert not is_made(Circle)
+    circle = Circle(Key())
+    assert hash(circle) == hash(circle)
+    assert len(asked) == 1
+    hash(copy.copy(circle))
+    assert len(asked) == 2  # a copy may be of another process, where hashes differ
+
+
+def test_class_whose_constructor_is_written_is_made_at_once() -> None:
+    @frozen(init=False)
+    class Circle:
+        radius: int
+
+        def __init__(self, diameter: int) -> None:
+            self.__attrs_init__(diameter // 2)
+
+    assert Circle(4).radius == 2
 
 
 def test_threads_may_make_the_methods_of_a_class_at_the_same_time() -> None:
