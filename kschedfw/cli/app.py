@@ -20,9 +20,6 @@ from kschedfw.cli.exits import ExitCode, complain, tell
 
 HELP = """kube-scheduler v1.36 in Python: simulate it, ask it why, run it."""
 
-_ALLOCATIONS_BETWEEN_COLLECTIONS = 20_000
-"""With Python's own 700, garbage collection takes a tenth of a simulation's time: most objects live to its end."""
-
 
 class _Commands(TyperGroup):
     """The subcommands, imported when they are called; `--help` and a misspelt command import none of them."""
@@ -86,7 +83,6 @@ app = typer.Typer(
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; no error of the input or of kschedfw escapes."""
-    gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     try:
         app(args=None if args is None else list(args), prog_name="kschedfw")
     except SystemExit as end:
