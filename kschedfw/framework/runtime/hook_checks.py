@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Any, Final, Union, get_args, get_origin
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
 _UNKNOWN = object()
 """An unknown type, which is compatible with all others."""
 
-_MARKER = f"{PROJECT}_impl"
+MARKER = f"{PROJECT}_impl"
 """The attribute in which pluggy's marker leaves its options."""
 
 # difflib rates `node` and `node_info` at 0.62.
@@ -61,7 +62,7 @@ class _Implementation:
     def hooks_of(cls, members: Mapping[str, object]) -> Iterator[_Implementation]:
         for name in sorted(members):
             function, has_self = _function_of(members[name])
-            options = getattr(function, _MARKER, None)
+            options = getattr(function, MARKER, None)
             if isinstance(options, dict) and inspect.isfunction(function):
                 yield cls(options.get("specname") or name, function, has_self, options)
 
@@ -79,9 +80,19 @@ def _members(plugin: type[AnyPlugin]) -> Mapping[str, object]:
     return members
 
 
+# Reading a configuration asks for each plugin many times.
+_IMPLEMENTED: Final[WeakKeyDictionary[type[AnyPlugin], frozenset[str]]] = WeakKeyDictionary()
+
+
 def implemented_hooks(plugin: type[AnyPlugin]) -> frozenset[str]:
-    """Return the names of the hooks that methods of a plugin class implement, by their markers."""
-    return frozenset(impl.name for impl in _Implementation.hooks_of(_members(plugin)))
+    """Return the names of the hooks that methods of a plugin class implement, by their markers.
+
+    They are looked for when a class is first asked about.
+    """
+    if (known := _IMPLEMENTED.get(plugin)) is None:
+        names = (impl.name for impl in _Implementation.hooks_of(_members(plugin)))
+        known = _IMPLEMENTED[plugin] = frozenset(names)
+    return known
 
 
 def hook_problems(plugin: type[AnyPlugin]) -> Iterator[str]:

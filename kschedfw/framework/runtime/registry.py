@@ -8,8 +8,9 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import Distribution, EntryPoint, version
+from threading import Lock
 from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -18,8 +19,9 @@ import pluggy
 from kschedfw.api.distributions import ImportFailedError, entry_points_of, imported, name_and_version
 from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError, PluginLoadError, PluginNotFoundError
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
-from kschedfw.framework.runtime.hook_checks import hook_problems
+from kschedfw.framework.runtime.hook_checks import MARKER, hook_problems
 
 PluginT = TypeVar("PluginT", bound=type[AnyPlugin])
 
@@ -32,25 +34,14 @@ FALLBACK: Final = f"{PROJECT}.fallback"
 """The entry-point group of plugins that stand in for one of the same name while no distribution offers it."""
 
 
-class _Manager(pluggy.PluginManager):
-    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        # Attributes without the marker are no hooks. pluggy's own look takes ten times as long, and before 1.7 it
-        # evaluates properties, which need an initialised plugin. It is left to tell what else can't be called.
-        attribute = getattr(type(plugin), name, None)
-        options: pluggy.HookimplOpts | None = getattr(attribute, f"{PROJECT}_impl", None)
-        if options is None or inspect.isfunction(attribute):
-            return options
-        return super().parse_hookimpl_opts(plugin, name)
-
-
 class Registry:
     """The plugins that profiles may enable.
 
     An entry point is imported only when `load` asks for its name, so a broken distribution that no profile enables
     does no harm. `Registry(entry_points=False)` knows only what is registered by hand.
 
-    The hooks of a class are validated when a registry of this process first registers or loads it. If a method is
-    replaced in the class after that, the frameworks of the registry that has the class still call the old one.
+    The hooks of a class are validated when a registry of this process first registers or loads it. If a hook is
+    replaced in the class after that, the frameworks of a registry that has the class still call the old one.
 
     A name belongs to one plugin. Another plugin of this name must say that it replaces the first: an in-process plugin
     by `register(…, replace=True)`, an installed one by its entry point, in the group `kschedfw.replace` instead of
@@ -63,8 +54,9 @@ class Registry:
 
     def __init__(self, *, entry_points: bool = True, guard: HookGuard | None = None) -> None:
         self.guard = guard
-        self._manager = _Manager(PROJECT)
-        self._manager.add_hookspecs(hookspecs)
+        self._classes: dict[str, type[AnyPlugin]] = {}
+        self._hookimpls: dict[str, Mapping[str, pluggy.HookImpl]] = {}
+        self._blocked: set[str] = set()
         self._entry_points = _installed() if entry_points else {}
         self._imported: set[str] = set()
         # Kept, since reading a distribution's metadata takes milliseconds.
@@ -82,15 +74,13 @@ class Registry:
         """
         _check(plugin, getattr(plugin, "name", None), None)
         name = plugin.name
-        if self._manager.is_blocked(name):
+        if self.is_blocked(name):
             raise PluginLoadError(name, "it is blocked in this registry")
-        known = self._class(name)
+        known = self._classes.get(name)
         if known is plugin:
             return plugin
         if not replace:
             self._refuse_clash(plugin, known)
-        if known is not None:
-            self._manager.unregister(name=name)
         self._imported.discard(name)
         self._add(plugin)
         return plugin
@@ -111,23 +101,21 @@ class Registry:
 
     def block(self, name: str) -> None:
         """Remove the plugin of this name, and never load or offer it."""
-        self._manager.set_blocked(name)
+        self._blocked.add(name)
+        self._classes.pop(name, None)
 
     def is_blocked(self, name: str) -> bool:
-        return self._manager.is_blocked(name)
+        return name in self._blocked
 
     def names(self) -> list[str]:
         """Return the names of all plugins on offer, sorted, without importing any."""
-        registered = {name for name, plugin in self._manager.list_name_plugin() if plugin is not None}
-        return sorted(
-            name for name in registered | set(self._entry_points) if not self._manager.is_blocked(name)
-        )
+        return sorted((self._classes.keys() | self._entry_points.keys()) - self._blocked)
 
     def replaced(self, name: str) -> Sequence[str]:
         """Return the distributions (name and version) whose plugin of this name was replaced by another."""
         offers = [offer for offer in self._entry_points.get(name, []) if offer.group != FALLBACK]
-        if self._manager.has_plugin(name) and name not in self._imported:
-            plugin = self._class(name)
+        plugin = self._classes.get(name)
+        if plugin is not None and name not in self._imported:
             return [_distribution(offer) or "?" for offer in offers if not _is_imported_as(plugin, offer)]
         used = _foremost(offers)
         return [_distribution(offer) or "?" for offer in offers if offer not in used]
@@ -135,7 +123,7 @@ class Registry:
     def distribution(self, name: str) -> str | None:
         """Return name and version of the distribution that offers the plugin; None for a registered one."""
         offers = _foremost(self._entry_points.get(name, []))
-        registered = self._manager.has_plugin(name) and name not in self._imported
+        registered = name in self._classes and name not in self._imported
         if registered or not offers:
             return None
         if name not in self._distributions:
@@ -151,9 +139,9 @@ class Registry:
                 distributions offer the name and none of them replaces the others.
             HookError: one of its hooks doesn't fit the hookspecs.
         """
-        if self._manager.is_blocked(name):
+        if self.is_blocked(name):
             raise PluginNotFoundError(name, "it is blocked in this registry")
-        plugin = self._class(name)
+        plugin = self._classes.get(name)
         return self._import(name) if plugin is None else plugin
 
     def hookimpls(self, name: str) -> Mapping[str, pluggy.HookImpl]:
@@ -163,25 +151,11 @@ class Registry:
             PluginNotFoundError, PluginLoadError, HookError: as `load` does.
         """
         self.load(name)
-        plugin = self._manager.get_plugin(name)
-        return {
-            caller.name: impl
-            for caller in self._manager.get_hookcallers(plugin) or ()
-            # An optional hook of another version has no spec here.
-            if caller.has_spec()
-            for impl in caller.get_hookimpls()
-            if impl.plugin is plugin
-        }
+        return self._hookimpls[name]
 
     def _add(self, plugin: type[AnyPlugin]) -> None:
-        # pluggy takes objects, and finds out by what a method is bound to that `self` is no argument of the hook. An
-        # instance that isn't initialised will do. Nobody calls these hooks: every framework makes instances of its own.
-        self._manager.register(object.__new__(plugin), plugin.name)
-
-    def _class(self, name: str) -> type[AnyPlugin] | None:
-        """Return the class that is registered or loaded under this name; None if there is none."""
-        plugin = self._manager.get_plugin(name)
-        return None if plugin is None else type(plugin)
+        self._hookimpls[plugin.name] = _hookimpls(plugin)
+        self._classes[plugin.name] = plugin
 
     def _import(self, name: str) -> type[AnyPlugin]:
         offers = _foremost(self._entry_points.get(name, []))
@@ -325,6 +299,62 @@ def _hook_problems(plugin: type[AnyPlugin]) -> Sequence[str]:
     if (known := _PROBLEMS.get(plugin)) is None:
         known = _PROBLEMS[plugin] = tuple(hook_problems(plugin))
     return known
+
+
+class _Manager(pluggy.PluginManager):
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        # Attributes without the marker are no hooks. pluggy's own look takes ten times as long, and before 1.7 it
+        # evaluates properties, which need an initialised plugin. It is left to tell what else can't be called.
+        attribute = getattr(type(plugin), name, None)
+        options: pluggy.HookimplOpts | None = getattr(attribute, MARKER, None)
+        if options is None or inspect.isfunction(attribute):
+            return options
+        return super().parse_hookimpl_opts(plugin, name)
+
+
+# One for all registries: to read the hookspecs takes 2 ms, and all registries load the same classes.
+@cache
+def _manager() -> _Manager:
+    manager = _Manager(PROJECT)
+    manager.add_hookspecs(hookspecs)
+    return manager
+
+
+_PARSING: Final = Lock()
+"""Held while a class is in the manager."""
+
+
+_KEPT: Final = f"_{PROJECT}_hookimpls"
+"""The attribute in which a class keeps its parsed hooks, which refer to it, so that both are forgotten together."""
+
+
+def _hookimpls(plugin: type[AnyPlugin]) -> Mapping[str, pluggy.HookImpl]:
+    """Return the hookimpls that a plugin class has now, by hook."""
+    # pluggy looks at every attribute of a plugin, which was half of making a scheduler.
+    now = [each for hook in HOOKS if hasattr(each := getattr(plugin, hook, None), MARKER)]
+    kept: tuple[list[object], Mapping[str, pluggy.HookImpl]] | None = vars(plugin).get(_KEPT)
+    if kept is None or kept[0] != now:
+        kept = now, _parsed(plugin)
+        setattr(plugin, _KEPT, kept)
+    return kept[1]
+
+
+def _parsed(plugin: type[AnyPlugin]) -> Mapping[str, pluggy.HookImpl]:
+    # pluggy takes objects, and finds out by what a method is bound to that `self` is no argument of the hook. An
+    # instance that isn't initialised will do. Nobody calls these hooks: every framework makes instances of its own.
+    instance, manager = object.__new__(plugin), _manager()
+    with _PARSING:
+        manager.register(instance, plugin.name)
+        found = {
+            caller.name: impl
+            for caller in manager.get_hookcallers(instance) or ()
+            # An optional hook of another version has no spec here.
+            if caller.has_spec()
+            for impl in caller.get_hookimpls()
+            if impl.plugin is instance
+        }
+        manager.unregister(instance)
+    return found
 
 
 def _check(plugin: object, name: object, offer: EntryPoint | None) -> None:

@@ -120,6 +120,7 @@ def wall_clock_ahead(package: str) -> AbstractContextManager[None]:
 @contextmanager
 def _replaced(package: str, replacements: Mapping[object, object]) -> Iterator[None]:
     """Replace values of `time` and `datetime`, there and in the modules of the package."""
+    by_id = {id(value): new for value, new in replacements.items()}
     with ExitStack() as patches:
         modules = [
             module
@@ -127,16 +128,10 @@ def _replaced(package: str, replacements: Mapping[object, object]) -> Iterator[N
             if name == package or name.startswith(f"{package}.")
         ]
         for module in (time, datetime, *modules):
-            # A list, since patching writes to the dict.
-            for name, value in list(vars(module).items()):
-                if isinstance(value, _PATCHED) and value in replacements:
-                    patches.enter_context(mock.patch.object(module, name, replacements[value]))
+            # A list, since patching writes to the dict. By identity, since values of a module may not be hashable.
+            for name in [name for name, value in vars(module).items() if id(value) in by_id]:
+                patches.enter_context(mock.patch.object(module, name, by_id[id(getattr(module, name))]))
         yield
-
-
-# Only classes and built-in functions are looked up among the replacements: other values of a module may not
-# be hashable.
-_PATCHED = (type, type(len))
 
 
 def _ahead(clock: Callable[[], float], offset: int) -> Callable[[], float]:
