@@ -63,16 +63,17 @@ def default_metadata(metadata: ObjectMeta, kind: str, *, namespaced: bool) -> Ob
     have one.
     """
     namespace = metadata.namespace or DEFAULT_NAMESPACE if namespaced else ""
-    uid = metadata.uid or _uid(f"{kind}/{namespace}/{metadata.name}")
+    uid = metadata.uid or default_uid(kind, namespace, metadata.name)
     if (namespace, uid) == (metadata.namespace, metadata.uid):
         return metadata
     return _identified(metadata, namespace, uid)
 
 
-def _uid(name: str) -> str:
-    """Return the text of `uuid.uuid5`, which takes four times as long: every object of a large file gets one."""
+def default_uid(kind: str, namespace: str, name: str) -> str:
+    """Return the uid of an object that has none: the same in every run."""
+    # As the text of `uuid.uuid5`, which takes four times as long: every object of a large file gets one.
     digest = _UIDS.copy()
-    digest.update(name.encode())
+    digest.update(f"{kind}/{namespace}/{name}".encode())
     text = digest.hexdigest()
     variant = "89ab"[int(text[16], 16) % 4]
     return f"{text[:8]}-{text[8:12]}-5{text[13:16]}-{variant}{text[17:20]}-{text[20:32]}"

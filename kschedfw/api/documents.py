@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kschedfw.api.field_errors import first_of, shown
 from kschedfw.api.files import UnreadableError, open_file
-from kschedfw.api.json_stream import JsonReader, TextWindow
+from kschedfw.api.json_stream import JsonReader, ReadItem, TextWindow
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
 from kschedfw.api.records import frozen
 from kschedfw.api.yaml_loader import Built, DocumentError, build
@@ -34,11 +34,12 @@ class Document:
 
     Attributes:
         number: of the document in its source, from 1.
-        content: its content, as dicts, lists and scalars.
+        content: its content, as dicts, lists and scalars; or what `read_item` made of it.
         problem: the reason why it can't be used; empty if it can. A document with a problem may have content.
         item: the item of the document, such as `items[3]`; empty for the document itself, in which `TAKEN`
             stands for such items.
         end: the number of characters of the source that are read.
+        text: the JSON of an item.
     """
 
     number: int
@@ -46,15 +47,20 @@ class Document:
     problem: str = ""
     item: str = ""
     end: int = 0
+    text: str = ""
 
 
-def documents(pieces: Iterable[str], limits: Limits = DEFAULT_LIMITS) -> Iterator[Document]:
+def documents(
+    pieces: Iterable[str], limits: Limits = DEFAULT_LIMITS, read_item: ReadItem | None = None
+) -> Iterator[Document]:
     """Yield the documents of a YAML or JSON text; empty ones are counted, but omitted.
+
+    `read_item` may take over the reading of items of long JSON lists; see `JsonReader`.
 
     Raises:
         UnreadableError: as the pieces raise it, and where a document is larger than the limit.
     """
-    return _Cutter(limits).documents(pieces)
+    return _Cutter(limits, read_item).documents(pieces)
 
 
 @frozen
@@ -68,8 +74,9 @@ class _Broken:
 class _Cutter:
     """Splits a source into numbered documents."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, read_item: ReadItem | None) -> None:
         self._limits = limits
+        self._read_item = read_item
         self._number = 0
         self._told_of_template = False
 
@@ -127,7 +134,7 @@ class _Cutter:
                 problem = f"strict decoding error: {', '.join(told)}"
                 yield Document(self._number, each.content, problem, each.item, end)
             elif each.content is not None:
-                yield Document(self._number, each.content, "", each.item, end)
+                yield Document(self._number, each.content, "", each.item, end, each.text)
 
     # --- JSON ---
 
@@ -143,7 +150,8 @@ class _Cutter:
             self._number += 1
             start = window.end
             try:
-                for document in self._built(JsonReader(window, self._limits.object).read(), 0, begin):
+                reader = JsonReader(window, self._limits.object, self._read_item)
+                for document in self._built(reader.read(), 0, begin):
                     taken = True
                     yield document
             except DocumentError as error:

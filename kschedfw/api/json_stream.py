@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NoReturn, TypeAlias
 
 from kschedfw.api.yaml_loader import (
     DEEPEST,
@@ -24,8 +24,14 @@ from kschedfw.api.yaml_loader import (
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*+")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_BEGINNING: Final = re.compile(r'\{\s*+(?:"(?:apiVersion|kind)"\s*+:\s*+"[^"]*+"\s*+,?\s*+){0,2}"[^"]*+"')
+"""The beginning of an object: where they come first, its version and kind, and the next key."""
 _LONGEST_TOKEN: Final = 16
 """An error no further than this from the end of an incomplete text, in characters, may come from its incompleteness."""
+
+ReadItem: TypeAlias = Callable[[str], object | None]
+"""Reads an item of a list from what may be its text, which may also be a part of it or more. None for a text that it
+doesn't know to be one JSON object without duplicate keys."""
 
 
 class TextWindow:
@@ -93,10 +99,15 @@ class TextWindow:
 
 
 class JsonReader:
-    """A reader of JSON values from a window. An object, or an item of a list, may have `largest` characters."""
+    """A reader of JSON values from a window. An object, or an item of a list, may have `largest` characters.
 
-    def __init__(self, window: TextWindow, largest: int) -> None:
-        self._window, self._largest = window, largest
+    Items of a list that `read_item` reads come as what it returns; the others are decoded.
+    """
+
+    def __init__(self, window: TextWindow, largest: int, read_item: ReadItem | None = None) -> None:
+        self._window, self._largest, self._read_item = window, largest, read_item
+        self._beginning = ""
+        self._start = 0
         self._duplicates: list[str] = []
         self._decoder = json.JSONDecoder(object_pairs_hook=self._object, parse_constant=_refuse_constant)
 
@@ -150,16 +161,43 @@ class JsonReader:
         if separator == "]":
             self._expect("]")
         while separator == ",":
-            value = self._value()
-            if key == "items" and says_what_it_is(value):
-                yield Built(value, f"items[{len(items)}]", self._found_duplicates(), window.end)
+            value = self._ahead() if key == "items" else None
+            if value is not None:
+                yield Built(value, f"items[{len(items)}]", (), window.end)
                 value = TAKEN
+            else:
+                value = self._value()
+                if key == "items" and says_what_it_is(value):
+                    text = window.text[self._start : window.position]
+                    begins = _BEGINNING.match(text)
+                    self._beginning = begins[0] if begins else ""
+                    yield Built(value, f"items[{len(items)}]", self._found_duplicates(), window.end, text)
+                    value = TAKEN
             items.append(value)
             separator = self._expect(",]")
+
+    def _ahead(self) -> object | None:
+        """Return what `read_item` makes of the next item, and go behind it; None if the item has to be decoded.
+
+        The item is thought to end where the next one begins as the one before did.
+        """
+        window, before = self._window, self._window.position
+        if self._read_item is None or not self._beginning or self._duplicates:
+            return None
+        window.skip_space()
+        text, start = window.text, window.position
+        if not text.startswith(self._beginning, start):
+            return None
+        end = text.find(f",{text[before:start]}{self._beginning}", start, start + self._largest)
+        value = self._read_item(text[start:end]) if end > 0 else None
+        if value is not None:
+            window.position = end
+        return value
 
     def _value(self) -> object:
         self._window.skip_space()
         while True:
+            self._start = self._window.position
             try:
                 return self._decode()
             except _IncompleteError:

@@ -83,15 +83,22 @@ class Manifests:
             loaded[type(obj)].append(obj)
         by_class = {each: tuple(of_class) for each, of_class in loaded.items()}
         before = tuple(existing)
-        admission = Admission((*before, *(obj for of_class in by_class.values() for obj in of_class)))
+        others = (obj for cls, of_class in by_class.items() if cls is not Pod for obj in of_class)
+        admission = Admission((*before, *others))
         for obj in before:
             if isinstance(obj, Pod):
                 admission.count(obj)
         if pods := cast("Sequence[Pod]", by_class.get(Pod, ())):
             # Objects that exist use quotas before new ones are created.
-            known = {pod.key: admission.count(pod) for pod in pods if stored is None or pod.key in stored}
+            keys = [pod.key for pod in pods]
+            known = {
+                key: admission.count(pod)
+                for key, pod in zip(keys, pods, strict=True)
+                if stored is None or key in stored
+            }
             admitted = (
-                known.get(pod.key) or admission.admit(pod, _failure_of(pod, failures)) for pod in pods
+                known.get(key) or admission.admit(pod, _failure_of(pod, failures))
+                for key, pod in zip(keys, pods, strict=True)
             )
             by_class[Pod] = tuple([pod for pod in admitted if pod is not None])
         found = FrozenDict(by_class)

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import attrs
+import msgspec
 
 from kschedfw.api.custom import read_custom_object
 from kschedfw.api.custom_owners import owners_without_pods
@@ -23,6 +24,7 @@ from kschedfw.api.field_errors import FieldError, shown
 from kschedfw.api.files import UnreadableError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.garbage import without_collections
+from kschedfw.api.json_shapes import JsonShapes
 from kschedfw.api.kinds import BUILT_IN_GROUPS, KINDS, Kind, group_of, name_of_kind
 from kschedfw.api.known_fields import FieldValidation, as_warning, unknown_fields
 from kschedfw.api.limits import DEFAULT_LIMITS, Limits, how_to_raise
@@ -39,11 +41,12 @@ from kschedfw.api.objects import (
     to_manifest,
 )
 from kschedfw.api.pod import Pod
+from kschedfw.api.pod_json import exported_pod
 from kschedfw.api.removed_versions import removed_in
 from kschedfw.api.sources import ManifestSource, sources
 from kschedfw.api.warning_events import WarningEvents, is_event
 from kschedfw.api.words import with_article
-from kschedfw.api.yaml_loader import TAKEN
+from kschedfw.api.yaml_loader import TAKEN, says_what_it_is
 
 __all__ = [
     "FieldValidation",
@@ -144,6 +147,19 @@ def _load(
         return loader.result(expand_workloads, existing)
 
 
+class _ReadPod(NamedTuple):
+    """A valid pod, and whether an API server has stored it."""
+
+    pod: Pod
+    stored: bool
+
+
+class _WithKnownFields(NamedTuple):
+    """A manifest with the fields of one that was loaded without a problem."""
+
+    manifest: Mapping[str, Any]
+
+
 class _Loader:
     """A collector of objects, problems and ignored kinds, one source after the other."""
 
@@ -169,13 +185,15 @@ class _Loader:
         self._problems: list[ManifestError] = []
         self._warnings: list[ManifestError] = []
         self._generated: Counter[tuple[str, str, str]] = Counter()
+        self._shapes = JsonShapes()
+        """The shapes of the objects that were loaded without a problem."""
         self._source = ManifestSource("")
         self._document = 0
 
     def load(self, source: ManifestSource) -> None:
         self._source, self._document = source, 0
         try:
-            for document in documents(source.pieces(self._limits), self._limits):
+            for document in documents(source.pieces(self._limits), self._limits, self._read_item):
                 self._load_document(document)
                 if len(self._problems) > self._limits.problems:
                     # First, since of many problems only the first are shown.
@@ -247,10 +265,30 @@ class _Loader:
         self._document = document.number
         if document.problem:
             self._report([FieldError("", document.problem)], subject_of(document.content) or document.item)
+        elif isinstance(document.content, _ReadPod):
+            self._add(document.content.pod, stored=document.content.stored)
+        elif isinstance(document.content, _WithKnownFields):
+            self._load_manifest(document.content.manifest, document.item, known_fields=True)
         else:
+            told = len(self._problems), len(self._warnings)
             self._load_manifest(document.content, document.item)
+            # All there is to say of an object's fields was said of the first one that has them.
+            if document.text and told == (len(self._problems), len(self._warnings)):
+                self._shapes.learn(document.text)
 
-    def _load_manifest(self, manifest: Any, item: str) -> None:
+    def _read_item(self, text: str) -> _ReadPod | _WithKnownFields | None:
+        """Read an item whose fields are those of an earlier one; None if it has to be read thoroughly."""
+        if not self._shapes.has(text):
+            return None
+        if (found := exported_pod(text)) is not None:
+            return _ReadPod(*found)
+        try:
+            manifest = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeError):
+            return None
+        return _WithKnownFields(manifest) if says_what_it_is(manifest) else None
+
+    def _load_manifest(self, manifest: Any, item: str, *, known_fields: bool = False) -> None:
         """Load an object or a list; `item` names the item of a list."""
         try:
             if _is_list(manifest):
@@ -264,7 +302,7 @@ class _Loader:
             kind = supported_kind(manifest)
             if kind is not None:
                 self._warn_of_namespace(manifest, kind)
-                unknown = self._unknown_fields(manifest, kind)
+                unknown = () if known_fields else self._unknown_fields(manifest, kind)
                 ordinal = self._ordinal(manifest, kind.name, namespaced=kind.namespaced)
                 obj = read_object(manifest, kind, ordinal, unknown=unknown)
                 if removed_in(api_version := manifest["apiVersion"], kind.name):
@@ -351,7 +389,8 @@ class _Loader:
         return self._generated[key] - 1
 
     def _add(self, obj: Named, *, stored: bool) -> None:
-        key = (type(obj), obj.key)
+        name = obj.key
+        key = (type(obj), name)
         if key in self._objects:
             source, number = self._places[key]
             place = f"document {number}" + (f" of {source.name}" if source.name else "")
@@ -359,7 +398,7 @@ class _Loader:
             self._report([FieldError("metadata.name", why)], f"{name_of_kind(obj)} {obj.metadata.key}")
             return
         if stored and isinstance(obj, Pod):
-            self._stored.add(obj.key)
+            self._stored.add(name)
         self._objects[key] = obj
         self._places[key] = (self._source, self._document)
 

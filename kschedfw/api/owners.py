@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from kschedfw.api.defaults import default_metadata, default_pod
 from kschedfw.api.frozendict import EMPTY, FrozenDict
@@ -12,6 +13,8 @@ from kschedfw.api.kinds import KIND_OF, group_of, kind_of
 from kschedfw.api.meta import Named, ObjectMeta, OwnerReference
 from kschedfw.api.pod import Pod, PodTemplateSpec
 from kschedfw.api.workloads import Deployment, ReplicaSet, Workload
+
+N = TypeVar("N", bound=Named)
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 _NO_GROUP: Final = None
@@ -25,20 +28,38 @@ class Owners:
     """The loaded pods and ReplicaSets by their controllers, and the names of pods that are taken."""
 
     def __init__(self, objects: Iterable[Named]) -> None:
-        self.names: set[tuple[str, str]] = set()
-        self._by_template_hash: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        self._owned_pods: defaultdict[_OwnerKey, list[Pod]] = defaultdict(list)
-        self._owned_replica_sets: defaultdict[_OwnerKey, list[ReplicaSet]] = defaultdict(list)
-        for obj in objects:
-            if isinstance(obj, Pod):
-                self.names.add((obj.namespace, obj.name))
-                self._count_template_hash(obj)
-                for key in _keys_of_owner(obj):
-                    self._owned_pods[key].append(obj)
-            elif isinstance(obj, ReplicaSet):
-                for key in _keys_of_owner(obj):
-                    self._owned_replica_sets[key].append(obj)
+        self._objects = tuple(objects)
+        self.names = {(obj.namespace, obj.name) for obj in self._objects if isinstance(obj, Pod)}
         self._loaded = frozenset(self.names)
+
+    @functools.cached_property
+    def _owned_pods(self) -> Mapping[_OwnerKey, list[Pod]]:
+        return self._owned(Pod)
+
+    @functools.cached_property
+    def _owned_replica_sets(self) -> Mapping[_OwnerKey, list[ReplicaSet]]:
+        return self._owned(ReplicaSet)
+
+    def _owned(self, cls: type[N]) -> Mapping[_OwnerKey, list[N]]:
+        owned: defaultdict[_OwnerKey, list[N]] = defaultdict(list)
+        for obj in self._objects:
+            if isinstance(obj, cls):
+                for key in _keys_of_owner(obj):
+                    owned[key].append(obj)
+        return owned
+
+    @functools.cached_property
+    def _by_template_hash(self) -> Mapping[tuple[str, str], Counter[str]]:
+        counted: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        for pod in self._objects:
+            template_hash = pod.labels.get(TEMPLATE_HASH) if isinstance(pod, Pod) else None
+            owner = pod.metadata.controller
+            if owner is None or owner.kind != "ReplicaSet" or template_hash is None:
+                continue
+            name = owner.name.removesuffix(f"-{template_hash}")
+            if name != owner.name:
+                counted[pod.namespace, name][template_hash] += 1
+        return counted
 
     def is_loaded(self, namespace: str, name: str) -> bool:
         """Tell whether a pod of that name was loaded."""
@@ -49,14 +70,6 @@ class Owners:
         free = (namespace, name) not in self.names
         self.names.add((namespace, name))
         return free
-
-    def _count_template_hash(self, pod: Pod) -> None:
-        owner, template_hash = pod.metadata.controller, pod.labels.get(TEMPLATE_HASH)
-        if owner is None or owner.kind != "ReplicaSet" or template_hash is None:
-            return
-        name = owner.name.removesuffix(f"-{template_hash}")
-        if name != owner.name:
-            self._by_template_hash[pod.namespace, name][template_hash] += 1
 
     def pods_by_template_hash(self, owner: Deployment) -> Counter[str]:
         """Return the number of pods per ReplicaSet whose name is the Deployment's with a template hash."""

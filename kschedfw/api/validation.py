@@ -7,18 +7,22 @@ example for its volumes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from typing import Final
 
 from kschedfw.api.containers import RestartPolicy
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.meta import ObjectMeta
-from kschedfw.api.names import label_problems, label_value_problems, subdomain_problems
+from kschedfw.api.names import (
+    label_problems,
+    label_value_problems,
+    qualified_name_problems,
+    subdomain_problems,
+)
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod, PodTemplateSpec
 from kschedfw.api.selectors import LabelSelector, Selector
 from kschedfw.api.storage import CSIStorageCapacity, PersistentVolume
-from kschedfw.api.validate_pods import gated_pod, metadata_key, node_name, pod_spec, resource_list
+from kschedfw.api.validate_pods import gated_pod, metadata_key, pod_spec, resource_list
 from kschedfw.api.validate_selectors import (
     Errors,
     label_selector,
@@ -50,10 +54,17 @@ _HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 
 def is_valid_with_spec(pod: Pod) -> bool:
     """Tell whether a pod is valid if its spec without the node name is."""
-    wrong = chain(
-        metadata_errors(pod.metadata, subdomain_problems), node_name(pod.spec, "spec"), gated_pod(pod)
+    metadata, spec = pod.metadata, pod.spec
+    # Asked of every pod of an export, so without the errors themselves.
+    return not (
+        not metadata.name
+        or subdomain_problems(metadata.name)
+        or (metadata.namespace and label_problems(metadata.namespace))
+        or (spec.node_name and (subdomain_problems(spec.node_name) or spec.scheduling_gates))
+        or any(map(qualified_name_problems, metadata.labels))
+        or any(map(label_value_problems, metadata.labels.values()))
+        or any(next(metadata_key(key, ""), None) for key in metadata.annotations)
     )
-    return next(wrong, None) is None
 
 
 def metadata_errors(metadata: ObjectMeta, name_problems: Callable[[str], Sequence[str]]) -> Errors:

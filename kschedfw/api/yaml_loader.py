@@ -65,12 +65,14 @@ class Built:
         item: its path in the document, such as `items[3]`; empty for the document.
         duplicates: the line (from 0) and the name of every duplicate key.
         end: the number of characters of the text that are read.
+        text: the JSON of an item of a list.
     """
 
     content: Any
     item: str = ""
     duplicates: tuple[tuple[int, str], ...] = ()
     end: int = 0
+    text: str = ""
 
 
 class _PythonParser(Reader, Scanner, Parser):
