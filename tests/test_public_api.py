@@ -125,6 +125,16 @@ def test_objects_need_no_numpy() -> None:
     assert not {name for name in everything if name.count(".") == 1} - {"kschedfw.api"}
 
 
+def test_a_scheduler_of_the_default_profile_loads_nothing_that_reads_documents() -> None:
+    program = """
+for name in ("yaml", "msgspec", "cattrs"):
+    sys.modules[name] = None
+import kschedfw
+kschedfw.Scheduler(kschedfw.InMemoryCluster())
+"""
+    assert "kschedfw.plugins.dynamic_resources" in imported(program)
+
+
 @pytest.mark.slow
 def test_importing_it_needs_neither_the_extras_nor_the_plugins() -> None:
     program = """

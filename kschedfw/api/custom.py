@@ -2,6 +2,8 @@
 
 The loader and the cluster store them unparsed, since they don't know which plugins will read them. A plugin that reads
 a kind has a class for it, and asks the cluster for objects of that class as it does for pods and nodes.
+
+Functions import what converts manifests, and with it cattrs: a scheduler of other objects starts without.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from typing import Any, ClassVar, Final, Self, cast
 
 import attrs
 
-from kschedfw.api.convert import structure, unstructure
 from kschedfw.api.errors import InvalidObjectError, KschedfwError
 from kschedfw.api.field_errors import FieldError, FieldErrors, shown
 from kschedfw.api.frozendict import EMPTY, FrozenDict
@@ -136,6 +137,8 @@ class CustomResource(Named):
 
     @classmethod
     def _structured(cls, obj: CustomObject) -> Self:
+        from kschedfw.api.convert import structure, unstructure
+
         namespace = obj.namespace or DEFAULT_NAMESPACE if cls.kind.namespaced else ""
         metadata = attrs.evolve(obj.metadata, namespace=namespace)
         try:
@@ -150,6 +153,8 @@ class CustomResource(Named):
 
     def as_custom_object(self) -> CustomObject:
         """Return the object in the form in which a cluster stores it."""
+        from kschedfw.api.convert import unstructure
+
         manifest = unstructure(self)
         manifest.pop("metadata", None)
         return CustomObject(self.kind, self.metadata, _frozen_map(manifest))
@@ -161,6 +166,8 @@ def read_custom_object(manifest: Mapping[str, Any], ordinal: int = 0) -> CustomO
     Raises:
         ManifestError: the metadata has wrong types; nothing else is checked.
     """
+    from kschedfw.api.convert import structure
+
     kind = CustomKind(manifest["apiVersion"], manifest["kind"])
     try:
         metadata = structure(manifest, _Head).metadata
@@ -174,6 +181,8 @@ def read_custom_object(manifest: Mapping[str, Any], ordinal: int = 0) -> CustomO
 
 def custom_manifest(obj: CustomObject | CustomResource) -> dict[str, Any]:
     """The manifest of an object of a custom kind."""
+    from kschedfw.api.convert import unstructure
+
     if isinstance(obj, CustomResource):
         obj = obj.as_custom_object()
     head = {"apiVersion": obj.kind.api_version, "kind": obj.kind.name, "metadata": unstructure(obj.metadata)}

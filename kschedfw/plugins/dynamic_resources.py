@@ -25,8 +25,8 @@ from kschedfw import (
     format_duration,
     hookimpl,
 )
-from kschedfw.api.reading import Duration
 from kschedfw.api.records import frozen
+from kschedfw.api.scalars import Duration
 
 
 @frozen

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Protocol, runtime_checkable
 
 from kschedfw.api import FieldError, FieldErrors, KschedfwError
 from kschedfw.api.records import define
-from kschedfw.api.strict import structure_strictly
 from kschedfw.api.words import with_article
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 
@@ -76,6 +76,12 @@ def plugin_args(
 
 def _structure(plugin: str, args_type: type[object], given: Mapping[str, object]) -> object:
     given = {key: value for key, value in given.items() if key not in ("apiVersion", "kind")}
+    if not given:
+        # Most plugins have nothing but defaults. What is wrong with those is told below.
+        with suppress(Exception):
+            return args_type()
+    from kschedfw.api.strict import structure_strictly  # brings cattrs along
+
     try:
         return structure_strictly(given, args_type)
     except FieldErrors as error:
