@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import attrs
+import pytest
 
 from kschedfw.api import object_from_manifest, parse_manifests, read_manifests
 from kschedfw.api.anonymize import Anonymizer
@@ -19,6 +20,7 @@ SAMPLE = Path(__file__).parents[2] / "examples" / "sample-cluster"
 _PODS = 60
 
 
+@pytest.fixture(scope="module")
 def sample() -> list[Named]:
     """Of the sample's objects all but most pods."""
     objects = list(read_manifests(SAMPLE).objects())
@@ -98,8 +100,8 @@ def test_policies_still_say_how_much_of_what() -> None:
     assert [to_manifest(each)["spec"] for each in renamed] == [to_manifest(each)["spec"] for each in objects]
 
 
-def test_what_comes_out_is_valid() -> None:
-    for obj in Anonymizer().anonymized(sample()):
+def test_what_comes_out_is_valid(sample: list[Named]) -> None:
+    for obj in Anonymizer().anonymized(sample):
         object_from_manifest(to_manifest(obj))
 
 
@@ -112,9 +114,8 @@ def assert_decided_alike(objects: list[Named], renamed: list[Named]) -> None:
     ]
 
 
-def test_decisions_are_the_same() -> None:
-    objects = sample()
-    assert_decided_alike(objects, list(Anonymizer().anonymized(objects)))
+def test_decisions_are_the_same(sample: list[Named]) -> None:
+    assert_decided_alike(sample, list(Anonymizer().anonymized(sample)))
 
 
 def test_with_a_secret_objects_get_the_same_names_one_at_a_time_in_any_process() -> None:
@@ -140,7 +141,6 @@ def test_with_a_secret_a_claim_that_tells_its_owner_is_named_after_it_before_the
     assert name == f"{manifest['metadata']['name']}-{manifest['spec']['volumes'][0]['name']}"
 
 
-def test_with_a_secret_decisions_are_the_same() -> None:
-    objects = sample()
+def test_with_a_secret_decisions_are_the_same(sample: list[Named]) -> None:
     anonymizer = Anonymizer(b"s")
-    assert_decided_alike(objects, [object_from_manifest(anonymizer.manifest(obj)) for obj in objects])
+    assert_decided_alike(sample, [object_from_manifest(anonymizer.manifest(obj)) for obj in sample])

@@ -31,10 +31,11 @@ def has_pod_that_keeps_others_away(cluster: DrawnCluster) -> bool:
     ("fails", "pods"),
     [
         (has_cordoned_node_and_pending_pod, (0, 1)),
-        pytest.param(has_taints_and_tolerations, (0, 1), marks=pytest.mark.nightly),
-        pytest.param(has_pod_that_keeps_others_away, (1, 0), marks=pytest.mark.nightly),
+        (has_taints_and_tolerations, (0, 1)),
+        (has_pod_that_keeps_others_away, (1, 0)),
     ],
 )
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_what_a_failure_does_not_need_is_left_out(
     fails: Callable[[DrawnCluster], bool], pods: tuple[int, int]
