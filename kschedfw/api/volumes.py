@@ -161,6 +161,8 @@ class EmptyDirSource:
     """A directory that is made on the pod's node and goes with the pod (core/v1 EmptyDirVolumeSource)."""
 
     medium: str = ""
+    size_limit: Quantity | None = None
+    """The most that it may hold; None for no limit."""
 
 
 @frozen

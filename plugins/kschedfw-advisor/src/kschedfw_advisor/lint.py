@@ -28,7 +28,7 @@ from kschedfw.cluster import Cluster, Workload, workload_of
 
 _FEWEST_BYTES: Final = 1 << 20
 """The number of bytes below which no container runs."""
-_OF_BYTES: Final = frozenset((MEMORY, EPHEMERAL_STORAGE, "storage"))
+_OF_BYTES: Final = frozenset((MEMORY, EPHEMERAL_STORAGE, "storage", "sizeLimit"))
 _PREFIXES: Final = ("requests.", "limits.")
 """Beginnings of the names of resources in quotas."""
 
@@ -40,8 +40,9 @@ class OddAmount:
     """An amount of bytes that nothing can run with, and the pods of the workload that have it.
 
     `name` is the object's: the workload, or the key of a pod without one, or kind and key of another object. `where` is
-    the field, such as `requests`, `limits`, `default` or `hard`. `container` is empty for an amount of no container.
-    `pods` are empty for a template that has none now, and for objects that aren't pods.
+    the field, such as `requests`, `default` or `hard`, or the volume of an emptyDir's `sizeLimit`. `container`
+    is empty for an amount of no container. `pods` are empty for a template that has none now, and for objects that
+    aren't pods.
     """
 
     pods: tuple[str, ...]
@@ -116,14 +117,19 @@ def odd_amounts(cluster: Cluster, templates: Iterable[ReadWorkload | CronJob] = 
 
 def _of_pod(pod: Pod, workload: Workload | None) -> Iterator[OddAmount]:
     spec = pod.spec
+    name = pod.key if workload is None else str(workload)
     given = [(each.name, each.resources) for each in (*spec.init_containers, *spec.containers)]
     if spec.resources is not None:
         given.append(("", spec.resources))
     for container, resources in given:
         for where, amounts in (("requests", resources.requests), ("limits", resources.limits)):
             for resource, written, size in _odd(amounts):
-                name = pod.key if workload is None else str(workload)
                 yield OddAmount((), name, workload, container, where, resource, written, size)
+    for volume in spec.volumes:
+        if volume.empty_dir is not None and volume.empty_dir.size_limit is not None:
+            where = f"emptyDir {volume.name}"
+            for resource, written, size in _odd({"sizeLimit": volume.empty_dir.size_limit}):
+                yield OddAmount((), name, workload, "", where, resource, written, size)
 
 
 def _of_objects(cluster: Cluster) -> Iterator[OddAmount]:

@@ -319,7 +319,11 @@ spec:
   selector: {matchLabels: {app: idle}}
   template:
     metadata: {labels: {app: idle}}
-    spec: {containers: [{name: main, image: i, resources: {limits: {memory: 512m}}}]}
+    spec:
+      containers: [{name: main, image: i, resources: {limits: {memory: 512m}}}]
+      volumes:
+      - {name: cache, emptyDir: {medium: Memory, sizeLimit: 256m}}
+      - {name: scratch, emptyDir: {sizeLimit: 256Mi}}
 ---
 apiVersion: batch/v1
 kind: CronJob
@@ -353,6 +357,7 @@ spec: {hard: {requests.memory: 10m, gold.storageclass.storage.k8s.io/requests.st
     assert [each["finding"]["text"].partition(" is ")[0] for each in found] == [
         "Deployment default/idle, container main: requests memory: 512m",
         "Deployment default/idle, container main: limits memory: 512m",
+        "Deployment default/idle: emptyDir cache sizeLimit: 256m",
         "CronJob default/nightly, container main: requests memory: 64m",
         "PersistentVolumeClaim default/data: requests storage: 5m",
         "LimitRange other/small: defaultRequest memory: 300m",
