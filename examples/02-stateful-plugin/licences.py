@@ -85,7 +85,7 @@ class Licences(Plugin[LicencesArgs]):
 
 
 class Budget(Plugin):
-    """Something that comes after Licences, and refuses a pod the first time."""
+    """A plugin behind Licences that refuses one pod at its first attempt."""
 
     name = "Budget"
     asked = False

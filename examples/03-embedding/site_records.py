@@ -60,9 +60,9 @@ class Site(Cluster):
     def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
     ) -> None:
-        """Jobs have a state here, tasks have none."""
+        """Do nothing: this site keeps a state for jobs, and none for tasks."""
 
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        """The site keeps no journal."""
+        """Do nothing: the site keeps no journal."""

@@ -24,7 +24,7 @@ class QuietArgs:
 
 
 class Quiet(Plugin[QuietArgs]):
-    """Few batch pods beside critical ones, and rather none."""
+    """Limits batch pods on nodes with critical pods, and prefers nodes without such neighbours."""
 
     name = "Quiet"
     args_type = QuietArgs

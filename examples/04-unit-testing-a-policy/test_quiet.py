@@ -45,7 +45,7 @@ def critical(name: str, node: str = "") -> Pod:
 
 
 class TestContract(PluginContract):
-    """Clusters are generated, with pods that the plugin has an opinion on."""
+    """The rules for all plugins, on generated clusters with batch and critical pods."""
 
     plugin = Quiet
     args = QuietArgs(max_batch_pods=1)

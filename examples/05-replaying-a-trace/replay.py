@@ -64,7 +64,7 @@ def read_trace(path: Path) -> Sequence[Job]:
 
 
 def start_times(jobs: Sequence[Job], profile: Profile) -> Mapping[Job, float]:
-    """When each job starts, in seconds since the first one has arrived."""
+    """Return the time at which each job starts, in seconds since the first one arrived."""
     cluster = InMemoryCluster([*NODES, *(job.pod for job in jobs)])
     report = Simulation(cluster, profiles=[profile], arrivals=Arrivals(), seed=1).run()
     started = {decision.pod: decision.bound for decision in report.decisions}

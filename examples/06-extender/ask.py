@@ -59,7 +59,7 @@ def post(url: str, body: object) -> Any:
 
 
 def ask(url: str, pod: object, nodes: list[dict[str, Any]]) -> None:
-    """The two requests that kube-scheduler makes: which nodes will do, and how good are those that are left."""
+    """Make the two requests that kube-scheduler makes: filter the nodes, then score those that are left."""
     print("POST /filter")
     result = post(f"{url}/filter", {"Pod": pod, "Nodes": {"items": nodes}, "NodeNames": None})
     left = result["Nodes"]["items"]

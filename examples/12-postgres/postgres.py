@@ -154,7 +154,7 @@ class Postgres(AsyncCluster):
     async def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        """A task's row has its last message; the site keeps no journal."""
+        """Do nothing: a task's row has its last message already."""
 
     async def add(self, obj: T) -> T:
         raise NotImplementedError("machines and tasks are added by SQL")
