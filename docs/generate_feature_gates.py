@@ -71,7 +71,6 @@ Of v1.37 these aren't here:
 | batching | members of a group reuse one another's searches (kubernetes/kubernetes#138754): here each is searched for, which gives other nodes only where a search doesn't look at all of them, in clusters of more than 100 nodes |
 | preemption | nodes' `podPreemptionPolicy`, for pods that are resized (InPlacePodVerticalScalingSchedulerPreemption) |
 | placements | groups of groups |
-| devices | the names of requests that a configuration concerns, where it concerns all |
 | metrics | how long the search for a single pod's victims takes: where it begins couldn't be read |
 | metrics | that handling an update of a pending pod is `UnscheduledPodUpdate` and not `TargetPodUpdate` wasn't read |
 """  # noqa: E501  # rows of a table

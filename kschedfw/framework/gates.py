@@ -26,6 +26,8 @@ from kschedfw.framework.versions import (
     version_number,
 )
 
+_RULES: Final = {rule.name: rule for rule in RULES}
+
 _ABSENT: Final[Mapping[str, str]] = {
     "BalanceAttachedNodeVolumes": "kube-scheduler had it, alpha and off, from v1.11 on; here "
     "NodeResourcesBalancedAllocation never counts volumes",
@@ -123,9 +125,14 @@ class FeatureGates:
             )
         return state.default
 
-    def follows(self, rule: Rule) -> bool:
-        """Return whether the rule holds in this version."""
-        return is_since(self._version_of(rule.name), rule.since)
+    def follows(self, rule: Rule | str) -> bool:
+        """Return whether the rule, or the one of this name in docs/feature-gates.md, holds in this version.
+
+        Raises:
+            KeyError: no rule has this name.
+        """
+        known = _RULES[rule] if isinstance(rule, str) else rule
+        return is_since(self._version_of(known.name), known.since)
 
     def changes_to(self, other: FeatureGates) -> tuple[VersionChange, ...]:
         """Return the gates and rules that differ from those of the other version, and that decisions here depend on.

@@ -2,7 +2,7 @@
 
 A feature gate's state by version is in `kschedfw.framework.gate_table`. What changed without a gate is a `Rule`, in the
 module of the version that changed it. `FeatureGates` knows which version's rules hold; the code that a rule changes
-asks `gates.follows(RULE)` once, where it is made, and never compares versions.
+asks `gates.follows(RULE)` once, where it is made, and never compares versions. Other distributions ask by its name.
 """
 
 from typing import Final

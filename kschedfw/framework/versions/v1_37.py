@@ -145,6 +145,35 @@ BATCH_RESCORING: Final = Rule(
     "kubernetes/kubernetes#140289; pkg/scheduler/framework/runtime/batch.go",
 )
 
+_ALLOCATOR: Final = "kubernetes/dynamic-resource-allocation structured/internal/incubating @3d036712"
+
+SELECTOR_ERRORS: Final = Rule(
+    "DeviceSelectorErrors",
+    "1.37",
+    "DynamicResources",
+    "the error of a selector that can't be evaluated names the class or claim",
+    "it names the device as well, and where a key is missing it advises how to write optional fields",
+    f"{_ALLOCATOR}/allocator_incubating.go, cel/errors.go",
+)
+
+DEVICE_CONFIGURATIONS: Final = Rule(
+    "DeviceConfigurations",
+    "1.37",
+    "DynamicResources",
+    "a claim's configuration is in the allocation once for each of its requests",
+    "it is there once, and names no requests where it concerns all; so does a class's",
+    f"{_ALLOCATOR}/allocator_incubating.go",
+)
+
+COUNTERS_BY_NODE: Final = Rule(
+    "SharedCountersByNode",
+    "1.37",
+    "DynamicResources",
+    "every node sees the slices with a pool's counters, so that a broken pool is in the way of claims everywhere",
+    "only nodes that reach one of a pool's slices see the pool",
+    f"{_ALLOCATOR}/pools_incubating.go",
+)
+
 EVENT_NAMES: Final = Rule(
     "PodEventNames",
     "1.37",
@@ -193,6 +222,9 @@ RULES: Final = (
     GROUP_LEFTOVERS,
     GROUP_ENTITY,
     BATCH_RESCORING,
+    SELECTOR_ERRORS,
+    DEVICE_CONFIGURATIONS,
+    COUNTERS_BY_NODE,
     EVENT_NAMES,
     QUEUE_NAMES,
     PREEMPTION_METRICS,

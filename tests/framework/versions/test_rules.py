@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from kschedfw.framework.gate_table import FEATURE_GATES
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.versions import REFERENCE, RULES, VERSIONS, Basis, VersionChange
@@ -29,6 +31,8 @@ def test_every_rule_belongs_to_a_known_version_and_names_its_source() -> None:
         assert all((rule.source, rule.before, rule.after)), rule.name
 
 
+DEVICES = "../plugins/kschedfw-devices/tests/dynamic_resources"
+
 ANSWERS = {
     "ImageVolumes": "framework/versions/test_v1_37.py::TestImageVolumes",
     "AntiAffinityHints": "framework/versions/test_v1_37.py::TestAntiAffinityHints",
@@ -44,6 +48,9 @@ ANSWERS = {
     "PodGroupLeftovers": "framework/versions/test_v1_37.py::TestGroupLeftovers",
     "PodGroupEntity": "scheduler/queue/test_group_entities.py::test_a_new_member_backs_off_with_its_group",
     "BatchRescoring": "scheduler/test_batching.py::TestRescoring",
+    "DeviceSelectorErrors": f"{DEVICES}/test_v1_37.py::TestDeviceSelectorErrors",
+    "DeviceConfigurations": f"{DEVICES}/test_v1_37.py::TestDeviceConfigurations",
+    "SharedCountersByNode": f"{DEVICES}/test_v1_37.py::TestSharedCountersByNode",
     "PodEventNames": "framework/versions/test_v1_37.py::TestPodEventNames",
     "PodGroupQueueNames": "framework/versions/test_v1_37.py::TestPodGroupQueueNames",
     "WorkloadPreemptionMetrics": "framework/versions/test_v1_37.py::TestWorkloadPreemptionMetrics",
@@ -78,6 +85,14 @@ def test_only_rules_up_to_the_reference_version_are_recorded() -> None:
 def test_a_rule_holds_from_its_version_on() -> None:
     follows = {version: FeatureGates(version=version).follows(PLACEMENT_FEASIBLE) for version in VERSIONS}
     assert follows == {"1.34": False, "1.35": False, "1.36": False, "1.37": True}
+    assert follows == {
+        version: FeatureGates(version=version).follows("PlacementFeasible") for version in VERSIONS
+    }
+
+
+def test_no_rule_has_an_unknown_name() -> None:
+    with pytest.raises(KeyError, match="Unknown"):
+        V1_37.follows("Unknown")
 
 
 def test_a_version_differs_from_itself_in_nothing() -> None:

@@ -431,10 +431,10 @@ def test_each_device_is_matched_once_per_state_of_its_slice(monkeypatch: pytest.
     asked = []
     evaluated = inventory._evaluated
 
-    def counting(device: Any, expressions: Any, budget: Any) -> Any:
+    def counting(device: Any, expressions: Any, budget: Any, **rules: Any) -> Any:
         if expressions:
             asked.append(device.id)
-        return evaluated(device, expressions, budget)
+        return evaluated(device, expressions, budget, **rules)
 
     monkeypatch.setattr(inventory, "_evaluated", counting)
     names = [f"n{number}" for number in range(12)]

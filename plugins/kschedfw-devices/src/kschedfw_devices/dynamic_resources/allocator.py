@@ -156,7 +156,7 @@ class DeviceSearch:
                 if not slice_.matches(position, expressions, self._budget):
                     return False
             except SelectorFailure as refusal:
-                raise AllocationError(f"{owner}: selector #{refusal.index}: {refusal.why}") from None
+                raise AllocationError(f"{owner}: {refusal.selector}: {refusal.why}") from None
         return slice_.devices[position].is_reached_by(self._reach.node)
 
     def _search(self) -> bool:

@@ -89,13 +89,16 @@ class ClaimBinder:
     _claims: ResourceClaims
     _handle: Handle
     _timeout: float
+    _joins_configurations: bool
 
     def reserve(
         self, devices: PodDevices, node: Node, decided: NodeDevices, trial: MemberStates | None = None
     ) -> DeviceReservation:
         """Reserve the devices in memory. Only members of the same group, while it is on trial, may share a claim."""
         allocations = {
-            wanted.claim.uid: allocation_result(wanted, found, node, self._share_id)
+            wanted.claim.uid: allocation_result(
+                wanted, found, node, self._share_id, joins_configurations=self._joins_configurations
+            )
             for wanted, found in decided.found
         }
         for uid, allocation in allocations.items():

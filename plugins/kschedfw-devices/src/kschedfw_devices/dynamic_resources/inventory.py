@@ -41,9 +41,12 @@ _MOST_CANDIDATES: Final = 32
 
 @attrs.define(eq=False)
 class SelectorFailure(Exception):
-    """The failure of a selector to evaluate for a device. The caller adds the selector's owner."""
+    """The failure of a selector to evaluate for a device. The caller adds the selector's owner.
 
-    index: int
+    `selector` names it in messages, and since v1.37 the device.
+    """
+
+    selector: str
     why: str
 
 
@@ -83,10 +86,12 @@ class PublishedDevice:
 class PublishedSlice:
     """One state of a ResourceSlice, with cached matches of selectors.
 
-    With `fractions`, ranges of capacities may have fractions (DRAFractionalCapacityRange).
+    With `fractions`, ranges of capacities may have fractions (DRAFractionalCapacityRange). With `advises` (v1.37),
+    failures of selectors name the device and give advice.
     """
 
-    def __init__(self, published: ResourceSlice, *, fractions: bool = False) -> None:
+    def __init__(self, published: ResourceSlice, *, fractions: bool = False, advises: bool = False) -> None:
+        self._advises = advises
         spec = published.spec
         self.slice = published
         self.pool: PoolId = spec.driver, spec.pool.name
@@ -100,7 +105,7 @@ class PublishedSlice:
 
     @property
     def counter_sets(self) -> Sequence[CounterSet]:
-        """The counter sets for devices in other slices of the pool. As in v1.36, every node sees them."""
+        """The counter sets for devices in other slices of the pool. Up to v1.36 every node sees them."""
         return self.slice.spec.shared_counters
 
     def matches(self, position: int, expressions: tuple[str, ...], budget: Budget) -> bool:
@@ -118,7 +123,9 @@ class PublishedSlice:
         answer = known[position]
         if answer is None:
             # A failure is remembered, too: a selector fails for a device in the same way each time.
-            answer = known[position] = _evaluated(self.devices[position], expressions, budget)
+            answer = known[position] = _evaluated(
+                self.devices[position], expressions, budget, advises=self._advises
+            )
             budget.gets_further = True
         if isinstance(answer, SelectorFailure):
             raise answer
@@ -146,18 +153,28 @@ Candidate: TypeAlias = tuple[PublishedSlice, int, bool, bool]
 the wanted capacity while nobody uses it."""
 
 
+_ADVICE: Final = (
+    "consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for "
+    "optional fields"
+)
+
+
 def _evaluated(
-    device: PublishedDevice, expressions: tuple[str, ...], budget: Budget
+    device: PublishedDevice, expressions: tuple[str, ...], budget: Budget, *, advises: bool = False
 ) -> bool | SelectorFailure:
     for index, expression in enumerate(expressions):
         selector = cel.compile_selector(expression)
         if selector.compile_error is not None:
-            return SelectorFailure(index, f"CEL compile error: {selector.compile_error}")
+            return SelectorFailure(f"selector #{index}", f"CEL compile error: {selector.compile_error}")
         try:
             if not selector.matches(device.input, budget):
                 return False
         except (cel.SelectorError, ValueError) as error:
-            return SelectorFailure(index, f"CEL runtime error: {error}")
+            why, which = f"CEL runtime error: {error}", f"selector #{index}"
+            if advises:
+                which = f"{which} on device {'/'.join(device.id)}"
+                why = f"{why}. {_ADVICE}" if "no such key:" in why else why
+            return SelectorFailure(which, why)
     return True
 
 
@@ -222,7 +239,7 @@ class NodePool:
             judged = pool.slices
         names = [device.device.name for each in slices for device in each.devices]
         has_twins = len(set(names)) < len(names)
-        is_invalid = has_twins or _lacks_counters([each for each in seen if each.counter_sets], judged)
+        is_invalid = has_twins or _lacks_counters([each for each in judged if each.counter_sets], judged)
         return cls(pool, slices, is_incomplete=False, is_invalid=is_invalid)
 
     @property
@@ -322,9 +339,12 @@ class ReachablePools:
 
 
 class Inventory:
-    """All ResourceSlices, in one state of the cluster."""
+    """All ResourceSlices, in one state of the cluster.
 
-    def __init__(self, slices: Sequence[PublishedSlice]) -> None:
+    With `counters_by_node` (v1.37) slices with counters are for the nodes that they name; else for all.
+    """
+
+    def __init__(self, slices: Sequence[PublishedSlice], *, counters_by_node: bool = False) -> None:
         generations: dict[PoolId, dict[int, list[PublishedSlice]]] = defaultdict(lambda: defaultdict(list))
         self._local: dict[str, list[PublishedSlice]] = defaultdict(list)
         self._by_device: list[PublishedSlice] = []
@@ -333,7 +353,7 @@ class Inventory:
         for each in slices:
             spec = each.slice.spec
             generations[each.pool][spec.pool.generation].append(each)
-            if each.counter_sets:
+            if each.counter_sets and not counters_by_node:
                 self._counters[each.pool].append(each)
             elif spec.node_name:
                 self._local[spec.node_name].append(each)

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 import attrs
 
-from kschedfw import ClusterClient, DeviceClasses, MemberStates, Node, Pod
+from kschedfw import ClusterClient, DeviceClasses, FeatureGates, MemberStates, Node, Pod
 from kschedfw.api import (
     AllocationResult,
     DeviceClass,
@@ -144,16 +144,41 @@ _STEPS_PER_DEVICE: Final = 100
 """Steps per device for counting the devices of classes. A common selector takes one step per device."""
 
 
-class DeviceManager:
-    """Classes, slices and claims of one cluster. Allocations in flight are shared by all profiles.
+@attrs.frozen
+class DeviceRules:
+    """The rules of a version and its gates about devices; by default v1.36's.
 
     With `fractions`, ranges of capacities may have fractions (DRAFractionalCapacityRange). With `taint_rules`,
-    DeviceTaintRules taint devices (DRADeviceTaintRules).
+    DeviceTaintRules taint devices (DRADeviceTaintRules). The others are rules of v1.37: DeviceSelectorErrors,
+    DeviceConfigurations and SharedCountersByNode.
     """
 
-    def __init__(self, cluster: ClusterClient, *, fractions: bool = False, taint_rules: bool = False) -> None:
-        self._fractions = fractions
-        self._has_rules = taint_rules
+    fractions: bool = False
+    taint_rules: bool = False
+    advises: bool = False
+    joins_configurations: bool = False
+    counters_by_node: bool = False
+
+    @classmethod
+    def of(cls, gates: FeatureGates) -> DeviceRules:
+        """Return the rules under these gates."""
+        return cls(
+            gates.enabled("DRAFractionalCapacityRange"),
+            gates.enabled("DRADeviceTaintRules"),
+            gates.follows("DeviceSelectorErrors"),
+            gates.follows("DeviceConfigurations"),
+            gates.follows("SharedCountersByNode"),
+        )
+
+
+_V1_36: Final = DeviceRules()
+
+
+class DeviceManager:
+    """Classes, slices and claims of one cluster, by the rules. Allocations in flight are shared by all profiles."""
+
+    def __init__(self, cluster: ClusterClient, rules: DeviceRules = _V1_36) -> None:
+        self.rules = rules
         self.claims = ResourceClaims(cluster)
         self._cluster = cluster
         self._slices: dict[str, tuple[ResourceSlice, PublishedSlice]] = {}
@@ -167,14 +192,11 @@ class DeviceManager:
         self._answers: AllocationAnswers | None = None
 
     @classmethod
-    def of(
-        cls, cluster: ClusterClient, *, fractions: bool = False, taint_rules: bool = False
-    ) -> DeviceManager:
+    def of(cls, cluster: ClusterClient, rules: DeviceRules = _V1_36) -> DeviceManager:
         """Return the manager of this cluster, made on first use."""
-        key = id(cluster), fractions, taint_rules
-        known = _MANAGERS.get(key)
+        known = _MANAGERS.get((id(cluster), rules))
         if known is None:
-            known = _MANAGERS[key] = cls(cluster, fractions=fractions, taint_rules=taint_rules)
+            known = _MANAGERS[id(cluster), rules] = cls(cluster, rules)
         return known
 
     def device_class(self, name: str) -> DeviceClass | None:
@@ -192,18 +214,23 @@ class DeviceManager:
     def inventory(self) -> Inventory:
         """Return all devices. Cached values of a slice are kept as long as neither it nor its taints change."""
         listed = self._cluster.list(ResourceSlice)
-        rules: Sequence[DeviceTaintRule] = self._cluster.list(DeviceTaintRule) if self._has_rules else ()
+        rules: Sequence[DeviceTaintRule] = (
+            self._cluster.list(DeviceTaintRule) if self.rules.taint_rules else ()
+        )
         if listed is not self._listed_slices or rules is not self._listed_rules:
             slices: dict[str, tuple[ResourceSlice, PublishedSlice]] = {}
             for each in listed:
                 known = self._slices.get(each.name)
                 tainted = with_taint_rules(each, rules) if rules else each
                 if known is None or known[0] is not each or known[1].slice != tainted:
-                    known = each, PublishedSlice(tainted, fractions=self._fractions)
+                    known = (
+                        each,
+                        PublishedSlice(tainted, fractions=self.rules.fractions, advises=self.rules.advises),
+                    )
                 slices[each.name] = known
             self._slices, self._listed_slices, self._listed_rules = slices, listed, rules
             published = tuple(each for _, each in slices.values())
-            self._inventory = Inventory(published)
+            self._inventory = Inventory(published, counters_by_node=self.rules.counters_by_node)
             self._answers = None
             count = sum(len(each.devices) for each in published)
             self._counting = Budget(_STEPS_TO_COUNT + count * _STEPS_PER_DEVICE)
@@ -253,8 +280,8 @@ def _counted(
     return there, taken
 
 
-_MANAGERS: WeakValueDictionary[tuple[int, bool, bool], DeviceManager] = WeakValueDictionary()
-"""Managers by the `id` of their cluster, `fractions` and `taint_rules`.
+_MANAGERS: WeakValueDictionary[tuple[int, DeviceRules], DeviceManager] = WeakValueDictionary()
+"""Managers by the `id` of their cluster, and by their rules.
 
 A manager keeps its cluster alive, and plugins keep the manager.
 """

@@ -36,7 +36,12 @@ from kschedfw import (
 )
 from kschedfw.api import ResourceClaim
 from kschedfw.plugins import DynamicResourcesArgs, normalized, queue_if
-from kschedfw_devices.dynamic_resources.manager import DeviceManager, ResourceClaimProblem, ResourceClaims
+from kschedfw_devices.dynamic_resources.manager import (
+    DeviceManager,
+    DeviceRules,
+    ResourceClaimProblem,
+    ResourceClaims,
+)
 from kschedfw_devices.dynamic_resources.requests import MissingClass, WantedClaim
 
 # The rest of the package is imported for the first pod that needs devices: most schedulers start without one.
@@ -68,19 +73,15 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        gates = handle.feature_gates
-        self._manager = DeviceManager.of(
-            handle.cluster,
-            fractions=gates.enabled("DRAFractionalCapacityRange"),
-            taint_rules=gates.enabled("DRADeviceTaintRules"),
-        )
+        self._manager = DeviceManager.of(handle.cluster, DeviceRules.of(handle.feature_gates))
         self._reach_column: ReachColumn | None = None
 
     @cached_property
     def binder(self) -> ClaimBinder:
         from kschedfw_devices.dynamic_resources.binding import ClaimBinder
 
-        return ClaimBinder(self._manager.claims, self.handle, self.args.binding_timeout)
+        joins = self._manager.rules.joins_configurations
+        return ClaimBinder(self._manager.claims, self.handle, self.args.binding_timeout, joins)
 
     def sign(self, pod: Pod) -> Hashable | None:
         # The devices that are left for a pod with claims depend on all other claims. Pods without claims score 0.

@@ -179,13 +179,22 @@ class Found:
 
 
 def allocation_result(
-    wanted: WantedClaim, found: Sequence[Found], node: Node, share_id: Callable[[], str]
+    wanted: WantedClaim,
+    found: Sequence[Found],
+    node: Node,
+    share_id: Callable[[], str],
+    *,
+    joins_configurations: bool = False,
 ) -> AllocationResult:
-    """Return the AllocationResult for the claim's status, without its timestamp."""
+    """Return the AllocationResult for the claim's status, without its timestamp.
+
+    With `joins_configurations` (v1.37) a configuration is there once, and names no requests where it concerns all.
+    """
     options = list(dict.fromkeys(each.option for each in found))
     return AllocationResult(
         DeviceAllocationResult(
-            tuple(_result(each, share_id) for each in found), tuple(_configuration(wanted, options))
+            tuple(_result(each, share_id) for each in found),
+            tuple(_configuration(wanted, options, joins=joins_configurations)),
         ),
         _node_selector(found, node),
     )
@@ -207,18 +216,29 @@ def _result(found: Found, share_id: Callable[[], str]) -> DeviceRequestAllocatio
     )
 
 
-def _configuration(wanted: WantedClaim, options: Sequence[Option]) -> Iterator[DeviceAllocationConfiguration]:
+def _configuration(
+    wanted: WantedClaim, options: Sequence[Option], *, joins: bool
+) -> Iterator[DeviceAllocationConfiguration]:
     """Yield the device configurations: first those of the classes, then the claim's own."""
+
+    def named(requests: tuple[str, ...]) -> tuple[str, ...]:
+        # No names stand for all requests.
+        return () if joins and all(option.is_among(requests) for option in options) else requests
+
     by_class: dict[str, list[Option]] = {}
     for option in options:
         by_class.setdefault(option.device_class.name, []).append(option)
     for members in by_class.values():
         requests = tuple(option.full_name for option in members)
         for of_class in members[0].device_class.spec.config:
-            yield DeviceAllocationConfiguration(ConfigSource.FROM_CLASS, requests, of_class.opaque)
+            yield DeviceAllocationConfiguration(ConfigSource.FROM_CLASS, named(requests), of_class.opaque)
     for of_claim in wanted.claim.spec.devices.config:
-        if not of_claim.requests or any(option.is_among(of_claim.requests) for option in options):
-            yield DeviceAllocationConfiguration(ConfigSource.FROM_CLAIM, of_claim.requests, of_claim.opaque)
+        number = sum(option.is_among(of_claim.requests) for option in options) if of_claim.requests else 1
+        # v1.36 repeats it for each request.
+        for _ in range(min(number, 1) if joins else number):
+            yield DeviceAllocationConfiguration(
+                ConfigSource.FROM_CLAIM, named(of_claim.requests), of_claim.opaque
+            )
 
 
 def _node_selector(found: Sequence[Found], node: Node) -> NodeSelector | None:
