@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 
 _TOGETHER: Final = 16
 """The most pods that are bound together. The API server binds them one after another."""
+_AT_A_TIME: Final = 3
+"""The most tasks at a time that bind pods together. While these wait for answers, more requests get no faster ones."""
 
 
 class BindingExecutor(Protocol):
@@ -82,6 +84,8 @@ class Bindings:
     """The cycles that no task of the executor has taken."""
     _is_asked: bool = attrs.field(default=False, init=False)
     """True while the executor has a task that hasn't begun, which takes the first of these cycles."""
+    _tasks: int = attrs.field(default=0, init=False)
+    """The number of tasks that have begun, and not ended, of those that take cycles."""
     _cancelled: deque[_Binding] = attrs.field(factory=deque, init=False)
     _cluster: BindsTogether | None = attrs.field(init=False)
     """The cluster if it can bind pods together, and no extender may bind them in its place."""
@@ -130,23 +134,25 @@ class Bindings:
     # The stages of a cycle
 
     def _ask(self) -> None:
-        """Have the executor begin a cycle that hasn't begun, unless it is about to."""
+        """Have the executor begin a cycle that hasn't begun, unless it is about to, or enough others are."""
         with self._changed:
-            if self._is_asked or not self._fresh:
+            is_busy = self._cluster is not None and self._tasks >= _AT_A_TIME
+            if self._is_asked or is_busy or not self._fresh:
                 return
             self._is_asked = True
         self._submit(self._begin_some, lambda: self._take(len(self._fresh)))
 
     def _begin_some(self) -> None:
         """Begin the first cycle, and with it others whose pods can be bound together with its pod."""
-        left = self._take(1 if self._cluster is None else _TOGETHER)
+        with self._changed:
+            self._tasks += 1
+            left = self._take(1 if self._cluster is None else _TOGETHER)
         # Other threads begin the others meanwhile.
         self._ask()
-        is_alone = len(left) == 1
         together: list[_Binding] = []
         try:
             while left:
-                self._run(left.popleft(), lambda each: self._begin(each, together, is_alone=is_alone))
+                self._run(left.popleft(), lambda each: self._begin(each, together))
             if self._cluster is not None and together:
                 assumed = [pod for each in together if (pod := each.attempt.assumed) is not None]
                 with self._cluster.binding_together(assumed):
@@ -156,20 +162,24 @@ class Bindings:
             for each in (*together, *left):
                 self._abandon(each, error)
             raise
+        finally:
+            with self._changed:
+                self._tasks -= 1
+            self._ask()
 
-    def _begin(self, binding: _Binding, together: list[_Binding], *, is_alone: bool) -> None:
+    def _begin(self, binding: _Binding, together: list[_Binding]) -> None:
         """Begin a cycle. If only its binding is left, add it to those that are bound together."""
         attempt = binding.attempt
         if not self._is_well(binding, self._cycle.begin(attempt)):
             return
         waiting = self._parts.waiting_pods.get(attempt.pod.uid)
         if waiting is None:
-            if self._cluster is not None and attempt.framework.only_binds(attempt.state):
-                self._prepare(binding, together)
-            elif is_alone:
+            if self._cluster is None:
                 self._finish(binding)
+            elif attempt.framework.only_binds(attempt.state):
+                self._prepare(binding, together)
             else:
-                # It may take minutes, for which the others don't wait.
+                # It may take minutes, for which others don't wait.
                 self._submit_finish(binding)
             return
         # Counted before the callback is set, since `on_settled` calls back at once if the wait has ended

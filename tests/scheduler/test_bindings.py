@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -508,6 +508,39 @@ class TestTogether:
         assert cluster.together == [["a", "b", "c"]]
         assert stage.in_cache() == {"n": {"a", "b", "c"}}
         assert [stage.events(name)[0][1] for name in "abc"] == ["Scheduled"] * 3
+
+    def test_no_more_than_three_tasks_wait_for_bindings_and_the_last_pod_is_bound_all_the_same(self) -> None:
+        permits, began = threading.Semaphore(0), threading.Semaphore(0)
+
+        class Waiting(Gathering):
+            @contextmanager
+            def binding_together(self, pods: Sequence[Pod]) -> Iterator[None]:
+                self.together.append([each.name for each in pods])
+                began.release()
+                assert permits.acquire(timeout=PATIENCE)
+                yield
+
+        tasks: list[Callable[[], None]] = []
+
+        class Threads:
+            def submit(self, task: Callable[[], None]) -> None:
+                tasks.append(task)
+                threading.Thread(target=task, daemon=True).start()
+
+        cluster = Waiting()
+        stage = Stage(nodes=[node(cpu=40)], cluster=cluster, executor=Threads())
+        for number, name in enumerate("abcde"):
+            stage.add(pod(name))
+            stage.scheduler.schedule_one()
+            if number < 3:
+                assert began.acquire(timeout=PATIENCE)
+        assert [*map("".join, cluster.together)] == ["a", "b", "c"]
+        assert len(tasks) == 3
+        for _ in range(4):
+            permits.release()
+        stage.scheduler.run_until_idle()
+        assert [*map("".join, cluster.together)] == ["a", "b", "c", "de"]
+        assert {stage.node_of(name) for name in "abcde"} == {"n"}
 
     def test_one_that_is_refused_comes_back_and_the_others_are_bound(self) -> None:
         stage = self.bound(Gathering("b"))
