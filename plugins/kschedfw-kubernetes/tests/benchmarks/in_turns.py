@@ -30,7 +30,7 @@ from cluster.streams import chunks
 from kschedfw_apiserver import ApiServer
 from kschedfw_apiserver.control_plane import VARIABLE, assets, control_plane
 from kschedfw_kubernetes.cluster import Client, connect
-from kschedfw_kubernetes.cluster.transport import TransportLimits
+from kschedfw_kubernetes.cluster.transport import Stream, TransportLimits
 from serve.replicas import free_port
 
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/namespaces/default/pods"
@@ -142,11 +142,10 @@ class Bindings:
     """Watches the pods, and counts those that are bound."""
 
     def __init__(self, client: Client) -> None:
+        self._client = client
         self._bound: set[str] = set()
         self._reached = threading.Condition()
-        page = next(iter(client.pages(_PODS, {})))
-        query = {"resourceVersion": page.resource_version, "timeoutSeconds": str(int(_LIMIT))}
-        self._stream = client.watch(_PODS, query)
+        self._stream = self._begun(next(iter(client.pages(_PODS, {}))).resource_version)
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
@@ -158,18 +157,24 @@ class Bindings:
     def close(self) -> None:
         self._stream.shut_down()
 
+    def _begun(self, version: str) -> Stream:
+        query = {"resourceVersion": version, "timeoutSeconds": str(int(_LIMIT))}
+        return self._client.watch(_PODS, query)
+
     def _watch(self) -> None:
         decode = msgspec.json.Decoder(_Line).decode
-        rest = b""
-        with suppress(Exception):  # The stream ends when it is closed.
-            for chunk in chunks(self._stream):
-                *lines, rest = (rest + chunk).split(b"\n")
-                bound = [
-                    line.object.metadata["name"] for line in map(decode, lines) if line.object.spec.nodeName
-                ]
-                with self._reached:
-                    self._bound.update(bound)
-                    self._reached.notify_all()
+        with suppress(Exception):  # The stream breaks when it is closed.
+            while True:
+                rest, version = b"", ""
+                for chunk in chunks(self._stream):
+                    *complete, rest = (rest + chunk).split(b"\n")
+                    pods = [decode(line).object for line in complete]
+                    with self._reached:
+                        self._bound.update(pod.metadata["name"] for pod in pods if pod.spec.nodeName)
+                        self._reached.notify_all()
+                    version = pods[-1].metadata["resourceVersion"] if pods else version
+                # On a busy machine the server ends a watch that isn't read soon enough.
+                self._stream = self._begun(version)
 
 
 def create(client: Client, path: str, objects: Sequence[Mapping[str, Any]]) -> None:
