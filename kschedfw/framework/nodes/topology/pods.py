@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Protocol
 
 import attrs
@@ -286,12 +287,15 @@ class PodCounters:
         if len(classes) == 1 and len(classes[0].by_node) > _MOST_ADDED_SINGLY:
             return self._own_counter(classes[0], rows)
         counter = TransientCounter(len(rows), self._domains_of)
+        few: list[dict[str, int]] = []
         for label_class in classes:
-            by_node = label_class.by_node
-            if len(by_node) > _MOST_ADDED_SINGLY:
+            if len(label_class.by_node) > _MOST_ADDED_SINGLY:
                 counter.add_counter(self._own_counter(label_class, rows))
             else:
-                counter.add_places(map(rows.__getitem__, by_node), by_node.values())
+                few.append(label_class.by_node)
+        # All at once, since there may be a class in each of a hundred namespaces.
+        pods = chain.from_iterable(map(dict.values, few))
+        counter.add_places(map(rows.__getitem__, chain.from_iterable(few)), pods)
         return counter
 
     def _own_counter(self, label_class: LabelClass, rows: Mapping[str, int]) -> PodCounter:
