@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from reprlib import Repr
 from types import UnionType
-from typing import Final, TypeGuard, TypeVar
+from typing import Final, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -275,7 +275,7 @@ def _listed(hook: str, answer: object, kind: type[_ListedT], most: int = _MOST) 
     for each in items:
         if type(each) is not kind:
             raise _wrong(hook, each)
-    return tuple(each for each in items if type(each) is kind)
+    return cast("tuple[_ListedT, ...]", items)
 
 
 def _has(answer: object, **types: type | UnionType) -> bool:

@@ -56,24 +56,30 @@ class Shortage:
     @property
     def evidence(self) -> Evidence:
         """The evidence with the numbers. The free amount is negative on an overcommitted node."""
-        free = self.capacity - self.used
-        short = self.requested - free
-        requested, left, all_, missing = (
-            amount_text(self.resource, amount) for amount in (self.requested, free, self.capacity, short)
-        )
-        return Evidence(
-            f"{self.resource}: {requested} requested",
-            f"{left} free of {all_} allocatable, {missing} short",
-            gap=short / self.requested,
-            values={
-                "resource": self.resource,
-                "requested": self.requested,
-                "free": free,
-                "allocatable": self.capacity,
-                "short": short,
-            },
-            code="insufficient-resource",
-        )
+        return _evidence(self.resource, self.requested, self.used, self.capacity)
+
+
+# In a large cluster, many nodes are equally full.
+@lru_cache(maxsize=1 << 12)
+def _evidence(resource: str, requested: int, used: int, capacity: int) -> Evidence:
+    free = capacity - used
+    short = requested - free
+    wanted, left, all_, missing = (
+        amount_text(resource, amount) for amount in (requested, free, capacity, short)
+    )
+    return Evidence(
+        f"{resource}: {wanted} requested",
+        f"{left} free of {all_} allocatable, {missing} short",
+        gap=short / requested,
+        values={
+            "resource": resource,
+            "requested": requested,
+            "free": free,
+            "allocatable": capacity,
+            "short": short,
+        },
+        code="insufficient-resource",
+    )
 
 
 def shortages(demand: Resource, info: NodeInfo) -> Sequence[Shortage]:
