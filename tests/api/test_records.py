@@ -107,6 +107,7 @@ def test_class_has_the_names_that_it_has_from_attrs(later: Any, at_once: Any, op
     assert sorted(vars(made)) == sorted(vars(expected))
     assert inspect.signature(made) == inspect.signature(expected)
     assert made.__slots__ == expected.__slots__
+    assert made.__annotations__ == expected.__annotations__
     assert (made.__doc__, made.__module__, made.__qualname__) == (
         expected.__doc__,
         expected.__module__,
