@@ -23,9 +23,10 @@ def test_gates_are_read_as_on_the_command_line() -> None:
 
 
 CAN_BE_SET = (
-    "the gates that can be set are ClearingNominatedNodeNameAfterBinding, DRAFractionalCapacityRange, "
-    "DefaultPodTopologySpread, DisablePreemption, EvenPodsSpread, GangScheduling, GenericWorkload, "
-    "InterPodAffinityHostnameFastPath, NodeDeclaredFeatures, OpportunisticBatching, PodGroupPreemptionPolicy, "
+    "the gates that can be set are ClearingNominatedNodeNameAfterBinding, DRADeviceTaintRules, "
+    "DRAFractionalCapacityRange, DefaultPodTopologySpread, DisablePreemption, EvenPodsSpread, GangScheduling, "
+    "GenericWorkload, InterPodAffinityHostnameFastPath, NodeDeclaredFeatures, OpportunisticBatching, "
+    "PodGroupPreemptionPolicy, "
     "ResourceLimitsPriorityFunction, SchedulerPreQueueingHints, StorageCapacityScoring, TaintNodesByCondition, "
     "TaintTolerationComparisonOperators, TopologyAwareWorkloadScheduling, VolumeAttributesClass, "
     "VolumeLimitScaling, WorkloadAwarePreemption"
