@@ -113,7 +113,7 @@ def _deferred(plain: type, decorate: Callable[..., type], options: dict[str, boo
     pending = {name: _Pending(name, later) for name in names}
     pending |= {name: _Pending(name, for_values) for name in _MADE_FOR_VALUES}
     cls = _with_slots(plain, (*computed, *([_KEPT_HASH] if keeps_hash else [])), pending)
-    # As attrs does: who looks for an attribute's type finds that of a computed one as well.
+    # attrs annotates computed properties, too. Pure hooks' views look for the class of their values there.
     results = {name: vars(plain)[name].func.__annotations__.get("return") for name in computed}
     cls.__annotations__ = annotations | results
     for value in vars(plain).values():

@@ -243,7 +243,7 @@ def _attempts(
         attempt_time=attempt_time,
         parallelism=1,
         explaining=Explaining(take, is_wanted, beyond=True),
-        # It is about what the cluster says of the pod, without volumes that a provisioner could still make.
+        # The cluster's own words about the pod count no volumes that a provisioner could still make.
         provision_observed=False,
     ).run(until=is_placed)
     if report.interrupted and not is_placed():

@@ -130,8 +130,8 @@ class GangScheduling(Plugin):
 
     def _completes_gang(self, _old: object | None, new: object | None) -> bool:
         """Return whether the new pod's group has all members that it needs."""
-        # Where members are still missing `pre_enqueue` would only refuse again. kube-scheduler asks it: each member of
-        # a gang of 1,000 that comes would have all before it asked, half a million times until the last.
+        # `pre_enqueue` refuses again while members are missing: nobody is woken. kube-scheduler asks it all the same:
+        # the members of a gang of 1,000 would be asked half a million times until the last one comes.
         key = group_key(new) if isinstance(new, Pod) else ""
         group = self.handle.cluster.get(PodGroup, key) if key else None
         return group is not None and self.handle.groups.count(key) >= (group.min_count or 0)

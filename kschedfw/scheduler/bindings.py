@@ -179,7 +179,7 @@ class Bindings:
             elif attempt.framework.only_binds(attempt.state):
                 self._prepare(binding, together)
             else:
-                # It may take minutes, for which others don't wait.
+                # A plugin's pre_bind may take minutes. Other bindings don't wait for it.
                 self._submit_finish(binding)
             return
         # Counted before the callback is set, since `on_settled` calls back at once if the wait has ended

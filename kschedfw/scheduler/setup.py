@@ -24,7 +24,7 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import HostSelector
 
 if TYPE_CHECKING:
-    # Who makes a scheduler by hand needs no configuration.
+    # A scheduler that is made by hand needs no configuration, so it doesn't import one.
     from kschedfw.config.configuration import SchedulerConfiguration
 
 

@@ -155,7 +155,7 @@ def test_announced_bindings_are_sent_with_the_first(
         for each in three[1:]:
             cluster.bind(each, "n1")
     assert bindings(server) == [201] * 3
-    # What was announced holds no longer than its block.
+    # An announcement ends with its block.
     with pytest.raises(ConflictError, match="already assigned"):
         cluster.bind(three[0], "n2")
 

@@ -157,7 +157,7 @@ def _value(term: Term, value_of: Callable[[str], Value], whole: int) -> Value:
             return _number(term.value) * whole / 100 if term.is_percent else term.value
         case Name():
             value = value_of(term.text)
-            # As it is written, not as the binary number next to it.
+            # The decimal number that is written, not the binary one next to it.
             return Fraction(repr(value)) if isinstance(value, float) and math.isfinite(value) else value
         case Combined():
             of = 1 if term.sign == "*" else whole

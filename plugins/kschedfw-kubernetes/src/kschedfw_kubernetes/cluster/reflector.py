@@ -274,7 +274,7 @@ class Reflector:
         self._last_error = ""
         # Set before the check in `read`: if `stop` comes too early to see the stream, `read` sees the signal.
         self._lines = _Lines(stream, self._client.limits.event, self._clock.monotonic())
-        # What has come with the head isn't seen by a selector.
+        # Lines that came with the response's head were read from the socket already: a selector won't report them.
         if self.read():
             self._watches.add(self)
         else:

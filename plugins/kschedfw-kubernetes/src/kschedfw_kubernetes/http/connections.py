@@ -78,7 +78,7 @@ class Connection:
             if not pieces:
                 raise BlockingIOError from None
         except OSError:
-            # It is raised again by the next read.
+            # The error is raised again by the next read.
             if not pieces:
                 raise
         return b"".join(pieces)

@@ -38,7 +38,7 @@ def undecided(pod: Pod, scheduler_name: str | None = None) -> Pod:
     """Return the pod without a scheduler's decisions and their consequences, for another scheduler if one is named."""
     spec, status, metadata = pod.spec, pod.status, pod.metadata
     if scheduler_name is None and not spec.node_name and status == _NEW:
-        # So arrive nearly all pods.
+        # Nearly all pods arrive without decisions.
         return pod
     if not metadata.labels.keys().isdisjoint(TOPOLOGY_LABELS):
         labels = {key: value for key, value in metadata.labels.items() if key not in TOPOLOGY_LABELS}
