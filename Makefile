@@ -20,14 +20,15 @@ TESTS := tests $(PARTS:%=%/tests)
 
 # `make test` runs the tests in several processes, which collect different ones: workers of pytest-xdist each collect all,
 # which takes a fifth of a minute, and as long again in a fresh clone. What takes longest is begun first.
-RUNS := recorded kubernetes engine advisor lab others replay small
+RUNS := kubernetes recorded engine commands others lab advisor replay small
 RUN_recorded := tests/conformance tests/plugins
 RUN_engine := tests/framework tests/scheduler
 RUN_kubernetes := plugins/kschedfw-kubernetes/tests
 RUN_advisor := plugins/kschedfw-advisor/tests
 RUN_lab := plugins/kschedfw-lab/tests
 RUN_replay := plugins/kschedfw-replay/tests
-RUN_others := tests $(patsubst %,--ignore=%,$(RUN_recorded) $(RUN_engine))
+RUN_commands := tests/cli tests/deploy tests/distributions tests/docs tests/examples tests/testing
+RUN_others := tests $(patsubst %,--ignore=%,$(RUN_recorded) $(RUN_engine) $(RUN_commands))
 RUN_small := $(filter-out $(foreach each,$(RUNS),$(RUN_$(each))),$(PARTS:%=%/tests))
 PODS ?= 50000
 DECISIONS ?= 200000

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Protocol, runtime_checkable
 
+import attrs
+
 from kschedfw.api import FieldError, FieldErrors, KschedfwError
 from kschedfw.api.records import define
 from kschedfw.api.words import with_article
@@ -76,7 +78,7 @@ def plugin_args(
 
 def _structure(plugin: str, args_type: type[object], given: Mapping[str, object]) -> object:
     given = {key: value for key, value in given.items() if key not in ("apiVersion", "kind")}
-    if not given:
+    if not given and attrs.has(args_type):
         # Most plugins have nothing but defaults. What is wrong with those is told below.
         with suppress(Exception):
             return args_type()
