@@ -35,6 +35,13 @@ HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
 GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
 
+TOO_LARGE = {
+    "kind": "Status",
+    "code": 504,
+    "reason": "Timeout",
+    "message": "Timeout: Too large resource version: 9, current: 7",
+}
+
 
 def event(type: str, content: object) -> bytes:
     line = json.dumps({"type": type, "object": content}).encode() + b"\n"
@@ -93,6 +100,34 @@ def test_watches_that_fail_or_tell_nothing_are_further_and_further_apart(answer:
     least = [min(0.8 * 2**number, 30.0) for number in range(len(gaps))]
     assert all(low <= gap <= 2 * low for low, gap in zip(least, gaps, strict=True)), gaps
     assert len({gap / low for low, gap in zip(least, gaps, strict=True)}) > 1, "by chance"
+
+
+def test_watch_begins_again_after_the_pause_that_a_busy_server_asks_for() -> None:
+    busy = reply(b"{}", "504 Gateway Timeout", "Retry-After: 1\r\n")
+    begun = watches(lambda _: busy, 9, VirtualClock())
+    assert [after - before for before, after in pairwise(begun)] == [1.0] * 8
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(
+            reply(json.dumps(TOO_LARGE).encode(), "504 Gateway Timeout", "Retry-After: 1\r\n"), id="refused"
+        ),
+        pytest.param(HEAD + event("ERROR", TOO_LARGE) + END, id="in the watch"),
+    ],
+)
+def test_objects_are_listed_anew_if_the_server_has_not_reached_the_version(answer: bytes) -> None:
+    def answers(connection: socket.socket, head: bytes) -> None:
+        connection.sendall(LIST if b"watch=1" not in head else answer)
+
+    with (
+        serving(answers) as server,
+        connect(master=f"http://127.0.0.1:{server.port}", qps=-1) as client,
+        following(client, VirtualClock()),
+    ):
+        eventually(lambda: len(server.requests) >= 6)
+        assert [b"watch=1" in head for head in server.requests[:6]] == [False, True] * 3
 
 
 def test_short_watch_that_told_something_is_followed_by_another_one_at_once() -> None:

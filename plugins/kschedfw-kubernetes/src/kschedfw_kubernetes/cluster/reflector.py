@@ -15,7 +15,7 @@ from kschedfw import Clock, KschedfwError, Pod
 from kschedfw.api import ManifestError, Named
 from kschedfw.api.reading import printable
 from kschedfw.cluster import EventType, WatchEvent
-from kschedfw_kubernetes.cluster.client import Client
+from kschedfw_kubernetes.cluster.client import Client, pause_after
 from kschedfw_kubernetes.cluster.decoding import (
     UNREADABLE,
     Content,
@@ -26,7 +26,13 @@ from kschedfw_kubernetes.cluster.decoding import (
     read_json,
     version_of,
 )
-from kschedfw_kubernetes.cluster.errors import ExpiredError, MissingObjectError, UnavailableError, api_error
+from kschedfw_kubernetes.cluster.errors import (
+    ApiError,
+    ExpiredError,
+    MissingObjectError,
+    UnavailableError,
+    api_error,
+)
 from kschedfw_kubernetes.cluster.resources import UNFINISHED_PODS, FollowedKind, Resource, resources_of
 from kschedfw_kubernetes.cluster.stopping import Backoff, StopSignal
 from kschedfw_kubernetes.cluster.store import Store
@@ -49,6 +55,8 @@ _NOT_SERVED_SECONDS: Final = 60.0
 _SHORT_WATCH: Final = 1.0
 """Seconds. A shorter watch without any event or bookmark isn't repeated at once (client-go)."""
 _LONGEST_TOLD: Final = 500
+_TOO_LARGE: Final = "Too large resource version"
+"""Part of the message of an API server that hasn't reached the version. It has no reason of its own."""
 
 Changes: TypeAlias = Callable[[Store], Iterator[WatchEvent]]
 Apply: TypeAlias = Callable[[Changes], None]
@@ -180,15 +188,18 @@ class Reflector:
         if isinstance(error, MissingObjectError):
             self._version = ""
             return self._not_served(error)
-        if isinstance(error, ExpiredError):
-            # If many objects change, a listed version may already be too old.
+        if isinstance(error, ExpiredError) or _TOO_LARGE in str(error):
+            # If many objects change, a listed version may already be too old. It is too large if the server's storage
+            # was restored from a backup, or for a replica that lags behind the one that answered before.
             _LOG.info("%s: list anew: %s", self.resource, error)
             self._version = ""
         else:
             # Catch every error and retry: otherwise this kind would stop being updated. The version stays, so that the
-            # next watch continues there. Only ExpiredError leads to a new list.
+            # next watch continues there.
             self._report(error)
-        return self._backoff.next()
+        # As long as the server asks for: a busy one says 1 s each time, while pauses of our own would grow to a minute.
+        wanted = pause_after(error, self._backoff) if isinstance(error, ApiError) else None
+        return wanted or self._backoff.next()
 
     def _report(self, error: Exception) -> None:
         if self._stopping.is_set:
