@@ -49,9 +49,9 @@ def test_every_gate_and_every_in_tree_plugin_is_there_with_its_mark() -> None:
     assert sorted(name for names in gates.values() for name in names) == sorted(FEATURE_GATES)
     assert [name for name in gates["✓"] if FEATURE_GATES[name].only is False] == []
     section = PAGE.partition("\n## In-tree plugins\n")[2].partition("\n## ")[0]
-    plugins = re.findall(r"\[(\w+)\]\(plugins\.md#", section)
-    assert plugins == SCRIPT["in_tree_plugins"]()
-    assert len(plugins) > 20
+    (listed,) = re.findall(r"\(plugins\.md\): (.+)\.$", section, re.MULTILINE)
+    assert listed.split(", ") == SCRIPT["in_tree_plugins"]()
+    assert len(listed.split(", ")) > 20
 
 
 def test_gates_that_are_called_partial_are_gates_that_can_not_be_on() -> None:

@@ -1,4 +1,4 @@
-"""docs/plugins.md and docs/removed-plugins.md list every plugin, where it is enabled, its weight and its arguments."""
+"""The pages of in-tree plugins list every plugin, where it is enabled, its weight and its arguments."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ REGISTRY = Registry()
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    names = ("plugins.md", "removed-plugins.md")
+    names = ("plugins.md", "storage-plugins.md", "removed-plugins.md")
     return "".join((REPOSITORY / "docs" / name).read_text(encoding="utf-8") for name in names)
 
 
 @pytest.fixture(scope="module")
 def rows(page: str) -> dict[str, list[str]]:
-    found = re.findall(r"^\| \[?([A-Z]\w+)(?:\]\(#[\w-]+\))? \|(.*\|.*\|.*)\|$", page, re.MULTILINE)
+    found = re.findall(
+        r"^\| \[?([A-Z]\w+)(?:\]\((?:storage-plugins\.md)?#[\w-]+\))? \|(.*\|.*\|.*)\|$", page, re.MULTILINE
+    )
     return {name: [cell.strip() for cell in cells.split("|")] for name, cells in found}
 
 
