@@ -208,10 +208,9 @@ class Scheduler:
                 parts,
                 self.cache,
                 self.queue,
-                self.frameworks,
                 GroupAlgorithm(generic, parts),
                 cycle,
-                self._attempts.bind_if,
+                self._attempts,
             )
             self._attempts.run_group = self.group_cycle.run
         # A recorder that is read now and then needs no numbers in between.

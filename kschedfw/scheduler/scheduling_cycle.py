@@ -174,18 +174,22 @@ class Attempts:
             self.run_group(info)
             self._parts.evictions.carry_out()
             return None
+        attempt = self.of(info)
+        if attempt is not None:
+            sampling = self._parts.plugin_sampling
+            attempt.state.record_plugin_metrics = sampling is not None and sampling()
+            attempt.state.scheduling_cycle = self._number
+        return attempt
+
+    def of(self, info: QueuedPodInfo) -> Attempt | None:
+        """Return the attempt of a pod in flight; end the flight and return None if it needs none."""
         framework = self._frameworks.get(info.pod.spec.scheduler_name)
         if framework is None or self._cycle.is_superfluous(info.pod):
             # It goes back to no queue, so its flight ends here: the queue keeps events for as long as a pod
             # is in flight.
             self._queue.done(info.pod.uid)
             return None
-        attempt = Attempt(info, framework, self._parts.clock.monotonic())
-        attempt.state.record_plugin_metrics = (
-            sampling := self._parts.plugin_sampling
-        ) is not None and sampling()
-        attempt.state.scheduling_cycle = self._number
-        return attempt
+        return Attempt(info, framework, self._parts.clock.monotonic())
 
     def make(self, attempt: Attempt, algorithm: Algorithm) -> None:
         """Find the pod a node, and begin its binding cycle."""

@@ -46,7 +46,7 @@ from kschedfw.scheduler.groups.preemption import PLUGIN, GroupPreemption, plan_p
 from kschedfw.scheduler.groups.trial import UNSCHEDULABLE, AffinityLists, GroupResult, MemberResult
 from kschedfw.scheduler.queue import SchedulingQueue
 from kschedfw.scheduler.queue.protocol import Place
-from kschedfw.scheduler.scheduling_cycle import SchedulingCycle
+from kschedfw.scheduler.scheduling_cycle import Attempts, SchedulingCycle
 
 _log = logging.getLogger(__name__)
 
@@ -102,19 +102,14 @@ class GroupObserver(GroupObservation, Protocol):
 
 @define(eq=False)
 class GroupCycle:
-    """Schedules groups, each when one of its members is popped.
-
-    `start` begins a member's binding cycle once
-    it has its place.
-    """
+    """Schedules groups, each when one of its members is popped."""
 
     _parts: Parts
     _cache: Cache
     _queue: SchedulingQueue
-    _frameworks: Mapping[str, Framework]
     algorithm: GroupAlgorithm
     _cycle: SchedulingCycle
-    _start: Start
+    _attempts: Attempts
     observer: GroupObserver | None = attrs.field(default=None, init=False)
 
     def run(self, popped: QueuedPodInfo) -> None:
@@ -132,11 +127,14 @@ class GroupCycle:
 
     def _run(self, key: str, states: MemberStates, popped: QueuedPodInfo) -> None:
         others = [pod for pod in states.unscheduled if pod.uid != popped.pod.uid]
-        attempts = self._attempts([popped, *self._queue.take_members(others)])
+        taken = [popped, *self._queue.take_members(others)]
+        attempts = [
+            attempt for info in sorted(taken, key=turn) if (attempt := self._attempts.of(info)) is not None
+        ]
         if not attempts:
             return
         try:
-            self._schedule(key, states, attempts, self._start)
+            self._schedule(key, states, attempts, self._attempts.bind_if)
         except BaseException as error:
             # Whatever fails, no member may stay in flight: its events would be kept for ever.
             self._fail_those_in_flight(attempts, error)
@@ -218,19 +216,6 @@ class GroupCycle:
             preemption = self._make_room(framework, group, run_without_victims)
             status = self._after(preemption.status, status)
         return GroupDecision(group, states, result, preemption, status)
-
-    # From the queue
-
-    def _attempts(self, taken: Sequence[QueuedPodInfo]) -> Sequence[Attempt]:
-        """Attempts of the members that need one, in the order in which they are tried."""
-        attempts = []
-        for info in sorted(taken, key=turn):
-            framework = self._frameworks.get(info.pod.spec.scheduler_name)
-            if framework is None or self._cycle.is_superfluous(info.pod):
-                self._queue.done(info.pod.uid)
-            else:
-                attempts.append(Attempt(info, framework, self._parts.clock.monotonic()))
-        return attempts
 
     # Preemption
 

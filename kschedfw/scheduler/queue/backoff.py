@@ -22,7 +22,8 @@ class BackoffPolicy:
     """The lengths of backoffs: `initial` seconds after the first failure, doubled by each more, up to `maximum`.
 
     Rejections are counted since the pod was added, errors since the last attempt that ended without one. A
-    maximum of 0 switches backoff off. With `windows` the end of a backoff is moved to the end of its `WINDOW`.
+    maximum of 0 switches backoff off. With `windows` (SchedulerPopFromBackoffQ) the end of a backoff
+    is moved to the end of its `WINDOW`, and pods that back off are popped if none is active.
 
     `size_of` returns the number of pods that are scheduled together with a pod, itself included. The longest backoff is
     `maximum` times its square root (v1.37, where a group backs off as a whole); without it each pod counts alone.

@@ -13,13 +13,11 @@ import attrs
 
 from kschedfw.api import group_key
 from kschedfw.api.records import define
-from kschedfw.framework.clock import Clock
-from kschedfw.framework.metrics import EntityKind, MetricsRecorder
+from kschedfw.framework.metrics import EntityKind
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
-from kschedfw.scheduler.queue.backoff import BackoffPolicy
 from kschedfw.scheduler.queue.cluster_events import SCHEDULE_ATTEMPT_FAILURE
 from kschedfw.scheduler.queue.hints import Requeue
-from kschedfw.scheduler.queue.protocol import Place, QueueProfile
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.queue.sub_queues import SubQueues
 
 
@@ -61,38 +59,19 @@ class _GroupInCycle:
     failed: set[str] = attrs.field(factory=set)
 
 
+@define(eq=False)
 class GroupSubQueues(SubQueues):
     """Sub-queues whose groups are entities. Without `grouped` every pod is one."""
 
-    def __init__(
-        self,
-        profiles: Mapping[str, QueueProfile],
-        policy: BackoffPolicy,
-        *,
-        pop_from_backoff: bool,
-        unschedulable_timeout: float,
-        clock: Clock,
-        metrics: MetricsRecorder,
-        grouped: bool,
-        has_group: Callable[[str], bool],
-    ) -> None:
-        super().__init__(
-            profiles,
-            policy,
-            pop_from_backoff=pop_from_backoff,
-            unschedulable_timeout=unschedulable_timeout,
-            clock=clock,
-            metrics=metrics,
-        )
-        self._grouped = grouped
-        self._has_group = has_group
-        self._members: dict[str, dict[str, QueuedPodInfo]] = {}
-        """The members in the sub-queues by uid, by group."""
-        self._groups: dict[str, str] = {}
-        """The groups of these members, by uid."""
-        self._in_cycle: dict[str, _GroupInCycle] = {}
-        self._told: dict[str, Place] = {}
-        """The places in which groups were counted as incoming."""
+    _grouped: bool
+    _has_group: Callable[[str], bool]
+    _members: dict[str, dict[str, QueuedPodInfo]] = attrs.field(factory=dict, init=False)
+    """The members in the sub-queues by uid, by group."""
+    _groups: dict[str, str] = attrs.field(factory=dict, init=False)
+    """The groups of these members, by uid."""
+    _in_cycle: dict[str, _GroupInCycle] = attrs.field(factory=dict, init=False)
+    _told: dict[str, Place] = attrs.field(factory=dict, init=False)
+    """The places in which groups were counted as incoming."""
 
     # The cycle of a group
 
@@ -169,7 +148,7 @@ class GroupSubQueues(SubQueues):
             case Place.ACTIVE if not self._is_held_back(info):
                 self._push_active(info, event)
             case Place.BACKOFF if self._policy.is_backing_off(fellow, self._clock.now()) and not (
-                self._pop_from_backoff and self._is_held_back(info)
+                self._policy.windows and self._is_held_back(info)
             ):
                 self._push_backoff(info, event)
             case Place.ACTIVE | Place.BACKOFF:
@@ -185,7 +164,7 @@ class GroupSubQueues(SubQueues):
         backs_off = verdict is Requeue.AFTER_BACKOFF and self._policy.is_backing_off(
             members[0], self._clock.now()
         )
-        asks_gates = self._pop_from_backoff if backs_off else not passed_gates
+        asks_gates = self._policy.windows if backs_off else not passed_gates
         if asks_gates and (held := [each for each in members if self._is_held_back(each)]):
             for info in members:
                 # One gate counts for the whole group: as in kube-scheduler that of its last gated member.

@@ -35,6 +35,7 @@ from kschedfw.scheduler.queue.protocol import (
 from kschedfw.scheduler.queue.stillness import Stillness
 from kschedfw.scheduler.queue.sub_queues import SubQueues
 from kschedfw.scheduler.queue.timed_queue import TimedQueue
+from kschedfw.scheduler.queue.unschedulable import UnschedulablePool
 
 
 def _every_group(_key: str) -> bool:
@@ -117,10 +118,9 @@ class SchedulingQueue(TimedQueue):
         self._sub_queues: SubQueues = kind(
             dict(profiles),
             BackoffPolicy(initial_backoff, max_backoff, windows=pop_from_backoff, size_of=size_of),
-            pop_from_backoff=pop_from_backoff,
-            unschedulable_timeout=unschedulable_timeout,
-            clock=self._clock,
-            metrics=self._metrics,
+            self._clock,
+            self._metrics,
+            UnschedulablePool(unschedulable_timeout),
         )
         self._appointments = Appointments()
         self._groups = groups

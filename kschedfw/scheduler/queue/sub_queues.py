@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+import attrs
+
 from kschedfw.api.pod import Pod
+from kschedfw.api.records import define
 from kschedfw.framework.clock import Clock
 from kschedfw.framework.metrics import EntityKind, MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
@@ -19,37 +22,33 @@ from kschedfw.scheduler.queue.unschedulable import UnschedulablePool
 _log = logging.getLogger(__name__)
 
 
+@define(eq=False)
 class SubQueues:
     """The active pods, those that back off, and those that are unschedulable or gated. Not thread-safe.
 
-    A pod becomes active only after its pre_enqueue plugins let it pass. With `pop_from_backoff` they run when the
-    pod begins to back off, since it may be popped from there; otherwise when its backoff is over.
+    A pod becomes active only after its pre_enqueue plugins let it pass. Where pods are popped from backoff (the
+    policy's `windows`), they run when the pod begins to back off; otherwise when its backoff is over.
+
+    `profiles`, at least one, have the same order.
     """
 
-    def __init__(
-        self,
-        profiles: Mapping[str, QueueProfile],
-        policy: BackoffPolicy,
-        *,
-        pop_from_backoff: bool,
-        unschedulable_timeout: float,
-        clock: Clock,
-        metrics: MetricsRecorder,
-    ) -> None:
-        """Make empty sub-queues; `profiles`, at least one, have the same order."""
-        before = _order(next(iter(profiles.values())))
-        self.before = before
-        self.active = KeyedLine[QueuedPodInfo](before)
-        self.backoff = BackoffQueue(policy, before)
-        self.unschedulable = UnschedulablePool(unschedulable_timeout)
-        self._profiles = profiles
-        self._policy = policy
-        self._pop_from_backoff = pop_from_backoff
-        self._clock = clock
-        self._metrics = metrics
-        self._rejections = Rejections(metrics)
-        self.wakes = 0
-        """The number of events and calls that made pods active; see `QueuedPodInfo.initial_attempt_sequence`."""
+    _profiles: Mapping[str, QueueProfile]
+    _policy: BackoffPolicy
+    _clock: Clock
+    _metrics: MetricsRecorder
+    unschedulable: UnschedulablePool
+    before: Callable[[QueuedPodInfo, QueuedPodInfo], bool] = attrs.field(init=False)
+    active: KeyedLine[QueuedPodInfo] = attrs.field(init=False)
+    backoff: BackoffQueue = attrs.field(init=False)
+    _rejections: Rejections = attrs.field(init=False)
+    wakes: int = attrs.field(default=0, init=False)
+    """The number of events and calls that made pods active; see `QueuedPodInfo.initial_attempt_sequence`."""
+
+    def __attrs_post_init__(self) -> None:
+        self.before = _order(next(iter(self._profiles.values())))
+        self.active = KeyedLine(self.before)
+        self.backoff = BackoffQueue(self._policy, self.before)
+        self._rejections = Rejections(self._metrics)
 
     def find(self, uid: str) -> QueuedPodInfo | None:
         return self.active.get(uid) or self.backoff.get(uid) or self.unschedulable.get(uid)
@@ -116,12 +115,12 @@ class SubQueues:
     def peek(self) -> QueuedPodInfo | None:
         """Return the pod that `pop` would remove, without removing it."""
         info = self.active.peek()
-        return self.backoff.peek_early() if info is None and self._pop_from_backoff else info
+        return self.backoff.peek_early() if info is None and self._policy.windows else info
 
     def pop(self) -> QueuedPodInfo | None:
         """Remove the first active pod, or if there is none, the first one that may be popped from backoff."""
         info = self.active.pop()
-        if info is None and self._pop_from_backoff:
+        if info is None and self._policy.windows:
             info = self.backoff.pop_early()
             if info is not None:
                 self._arrived(info, Place.ACTIVE, POP_FROM_BACKOFF)
@@ -192,10 +191,10 @@ class SubQueues:
 
     def from_backoff_to_active(self, info: QueuedPodInfo, event: str) -> None:
         """Make a pod active that was just removed from backoff."""
-        self.to_active(info, event, passed_gates=self._pop_from_backoff)
+        self.to_active(info, event, passed_gates=self._policy.windows)
 
     def _to_backoff(self, info: QueuedPodInfo, event: str) -> None:
-        if self._pop_from_backoff and self._is_held_back(info):
+        if self._policy.windows and self._is_held_back(info):
             self._park(info, event)
         else:
             self._push_backoff(info, event)
