@@ -59,6 +59,12 @@ def test_both_exports_are_those_that_input_without_nodes_is_answered_with() -> N
     assert EXPORT in NO_NODES
 
 
+def test_the_chart_shows_the_table_beside_kube_scheduler() -> None:
+    assert len(SCRIPT["rates"]()) == 4
+    kept = (REPOSITORY / "docs" / "pictures" / "pods-per-second.svg").read_text(encoding="utf-8")
+    assert SCRIPT["chart"]() == kept, "run: python docs/generate_pictures.py"
+
+
 @pytest.mark.slow
 def test_the_terminal_in_the_picture_shows_what_the_command_prints() -> None:
     now = SCRIPT["terminal_picture"](SCRIPT["explained"]())
