@@ -23,12 +23,12 @@ from collections.abc import Iterator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
 
+from kschedfw_apiserver.forked import EndedProcess, run_forked
 from sybil import Document, Example, Region, Sybil
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer
 
-from kschedfw.testing.forked import EndedProcess, run_forked
 from kschedfw.testing.waiting import PATIENCE
 
 REPOSITORY = Path(__file__).parent

@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from kschedfw_apiserver.browser import chromium
 from playwright.sync_api import Page
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.objects import to_manifest
-from kschedfw.testing.browser import chromium
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -8,8 +8,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver.forked import EndedProcess, run_forked
 
-from kschedfw.testing.forked import EndedProcess, run_forked
 from tests.api.any_objects import everything_of_a_dump, object_of
 
 _COMMANDS = {

@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver.processes import interruptible, running
 
 from kschedfw.api import how_to_install
 from kschedfw.api.manifests import _Loader
 from kschedfw.cli import app, main
 from kschedfw.scheduler import Scheduler
-from kschedfw.testing.processes import interruptible, running
 
 pytestmark = pytest.mark.slow
 

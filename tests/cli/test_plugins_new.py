@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from kschedfw_apiserver.processes import running
 
 from kschedfw import Plugin, Registry
 from kschedfw.api import how_to_install
@@ -23,7 +24,6 @@ from kschedfw.cli import app
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.plugins_new import TEMPLATE, ProjectNames
 from kschedfw.config import parse_configuration
-from kschedfw.testing.processes import running
 
 REPOSITORY = Path(__file__).parents[2]
 

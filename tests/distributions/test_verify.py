@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver.processes import running
 
-from kschedfw.testing.processes import running
 from kschedfw.testing.waiting import PATIENCE, eventually
 
 REPOSITORY = Path(__file__).parents[2]

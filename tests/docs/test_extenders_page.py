@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import trustme
+from kschedfw_apiserver.forked import running_forked
 
 from kschedfw.config import load_configuration
-from kschedfw.testing.forked import running_forked
 
 pytestmark = pytest.mark.slow
 

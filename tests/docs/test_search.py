@@ -16,9 +16,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from kschedfw_apiserver.browser import chromium
 from playwright.sync_api import Page
 
-from kschedfw.testing.browser import chromium
 from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow, pytest.mark.long]

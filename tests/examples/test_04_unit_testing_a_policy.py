@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from kschedfw.testing.processes import WITHOUT_HYPOTHESIS
+from kschedfw_apiserver.processes import WITHOUT_HYPOTHESIS
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from kschedfw_apiserver.processes import running
 
 from kschedfw import Cache, make_pod
 from kschedfw.scheduler.debugger import CacheDebugger, Discrepancies
-from kschedfw.testing.processes import running
 from kschedfw.testing.waiting import PATIENCE
 from tests.scheduler.stage import LaterExecutor, Stage, node, pod
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver.processes import WITHOUT_HYPOTHESIS
 
 from kschedfw import InMemoryCluster, Scheduler, make_node, make_pod
 from kschedfw.api.pod import Pod
 from kschedfw.testing import assert_evicted, assert_no_overcommit, assert_placed, assert_spread
-from kschedfw.testing.processes import WITHOUT_HYPOTHESIS
 from kschedfw.testing.waiting import PATIENCE
 
 ZONE = "topology.kubernetes.io/zone"

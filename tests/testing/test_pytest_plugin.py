@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver.processes import WITHOUT_HYPOTHESIS
 
-from kschedfw.testing.processes import WITHOUT_HYPOTHESIS
 from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow

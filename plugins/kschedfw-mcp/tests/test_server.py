@@ -16,6 +16,7 @@ import httpx2
 import pytest
 import yaml
 from kschedfw_apiserver import ApiServer
+from kschedfw_apiserver.forked import running_forked
 from kschedfw_mcp.questions import MOST_WAITING, Limits, QuestionError, Runner, Source
 from kschedfw_mcp.tools import make_server
 from mcp import Client, StdioServerParameters
@@ -23,7 +24,6 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import MCPServer
 
 from kschedfw import InMemoryCluster, make_node, make_pod
-from kschedfw.testing.forked import running_forked
 from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from explore.served import Page as ServedPage
+from kschedfw_apiserver.browser import Watched
 from playwright.sync_api import Locator, Page, expect
-
-from kschedfw.testing.browser import Watched
 
 
 def load(found: Watched, page: ServedPage, place: str = "") -> None:

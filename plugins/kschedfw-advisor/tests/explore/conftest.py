@@ -8,9 +8,8 @@ import pytest
 from explore.browser import load
 from explore.clusters import cluster
 from explore.served import Page, served
+from kschedfw_apiserver.browser import Watched, chromium, watched
 from playwright.sync_api import Browser
-
-from kschedfw.testing.browser import Watched, chromium, watched
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from http.cookiejar import CookieJar
 
 import attrs
+from kschedfw_apiserver.forked import running_forked
 
-from kschedfw.testing.forked import running_forked
 from kschedfw.testing.waiting import PATIENCE
 
 

@@ -9,9 +9,8 @@ import pytest
 from explore.browser import group_row, load, open_pod
 from explore.clusters import GATES, groups
 from explore.served import Page, served
+from kschedfw_apiserver.browser import Watched, violations, watched
 from playwright.sync_api import Browser, expect
-
-from kschedfw.testing.browser import Watched, violations, watched
 
 # See test_browser.py.
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]

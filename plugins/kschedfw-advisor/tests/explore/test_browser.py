@@ -15,10 +15,10 @@ import yaml
 from explore.browser import group_row, load, open_pod
 from explore.clusters import GATES, HOSTILE, groups
 from explore.served import Page, served
+from kschedfw_apiserver.browser import Watched, watched
 from playwright.sync_api import Browser, expect
 
 from kschedfw import InMemoryCluster, make_node, make_pod
-from kschedfw.testing.browser import Watched, watched
 
 pytestmark = pytest.mark.slow
 

@@ -10,11 +10,11 @@ import pytest
 from explore.browser import load, open_pod
 from explore.clusters import cluster
 from explore.served import Page, served
+from kschedfw_apiserver.browser import Watched, watched
 from playwright.sync_api import Browser, Route, expect
 
 from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.api import Node, OwnerReference, Pod, PodDisruptionBudget, object_from_manifest
-from kschedfw.testing.browser import Watched, watched
 
 # See test_browser.py.
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from extender_server.processes import COMMAND, served
 from kschedfw_apiserver import ApiServer
+from kschedfw_apiserver.processes import running
 from kschedfw_kubernetes.extender_server import ExtenderApp
 
 from kschedfw.api import how_to_install
 from kschedfw.cli.app import run
 from kschedfw.framework.profile import Profile
-from kschedfw.testing.processes import running
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 2) -> str:

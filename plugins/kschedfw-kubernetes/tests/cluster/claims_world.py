@@ -11,10 +11,9 @@ from itertools import permutations
 from random import Random
 
 import attrs
+from kschedfw_apiserver.exploration import explore
 from kschedfw_kubernetes.claims.claim_book import ClaimBook, ClaimConflictError
 from kschedfw_kubernetes.claims.node_record import NodeRecord, PodClaim
-
-from kschedfw.testing.exploration import explore
 
 Action = tuple[str, int, str, str]
 """What, by which actor, and about which pod and node."""

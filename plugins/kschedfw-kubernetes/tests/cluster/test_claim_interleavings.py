@@ -7,8 +7,7 @@ from functools import partial
 
 import pytest
 from cluster.claims_world import ClaimsWorld, run_at_random
-
-from kschedfw.testing.exploration import explore
+from kschedfw_apiserver.exploration import explore
 
 
 @pytest.mark.slow

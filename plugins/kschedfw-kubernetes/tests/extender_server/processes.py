@@ -7,7 +7,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kschedfw.testing.forked import running_forked
+from kschedfw_apiserver.forked import running_forked
+
 from kschedfw.testing.waiting import PATIENCE
 
 COMMAND = ("-m", "kschedfw", "serve-extender")

@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 import pytest
 import trustme
+from kschedfw_apiserver.forked import ForkedProcess, running_forked
 from kschedfw_kubernetes.extender_server import ExtenderApp, ServerLimits
 from one_line_plugins import plugin
 
@@ -27,7 +28,6 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
-from kschedfw.testing.forked import ForkedProcess, running_forked
 
 pytest.importorskip("uvicorn")
 

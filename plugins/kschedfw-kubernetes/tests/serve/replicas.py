@@ -20,11 +20,11 @@ from typing import Any, Self
 import attrs
 from kschedfw_apiserver import ApiServer, User
 from kschedfw_apiserver.control_plane import ControlPlane
+from kschedfw_apiserver.forked import ForkedProcess, running_forked
+from kschedfw_apiserver.processes import running
 
 from kschedfw.api.builders import make_node, make_pod
 from kschedfw.api.pod import Pod
-from kschedfw.testing.forked import ForkedProcess, running_forked
-from kschedfw.testing.processes import running
 
 LEASE, RENEW, RETRY = 10.0, 8.0, 0.2
 """Seconds. A process that gets no processor time for as long as RENEW loses its lease: with 1.2 s, busy machines took

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from cell.random_world import run_world
 from cell.shared_world import SharedWorld
+from kschedfw_apiserver.exploration import explore
 from kschedfw_lab.cell.shared_state import CommitMode, Detection
-
-from kschedfw.testing.exploration import explore
 
 
 @pytest.mark.parametrize("slots", [1, pytest.param(2, marks=pytest.mark.nightly)])

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver.processes import running
 from kschedfw_lab import read_results
 from kschedfw_lab.packing import churn, compaction, loss_system
 from kschedfw_lab.packing.__main__ import main
 from kschedfw_lab.packing.policies import Policy, profile_of
 from kschedfw_lab.packing.workload import NODES, PODS
 
-from kschedfw.testing.processes import running
 from kschedfw.testing.waiting import PATIENCE
 
 FEW_PODS = 12

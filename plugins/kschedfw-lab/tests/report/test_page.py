@@ -8,13 +8,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from kschedfw_apiserver.browser import chromium, watched
 from kschedfw_lab import Results, ResultsWriter, read_results, read_series
 from kschedfw_lab.report.analysis import analyse
 from kschedfw_lab.report.page import PageFileError, ReportPage
 from playwright.sync_api import Browser
 from report import scenes
-
-from kschedfw.testing.browser import chromium, watched
 
 METRICS = ["placed", "utilisation.cpu", "a.metric.of.someone.with/a-long-name"]
 VOID = {"meta", "wbr"}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+from kschedfw_apiserver.processes import running
 from kschedfw_lab import Drawn, Range, Run, Sweep, SweepError, WorkerProcesses, run_sweep, tune
 from kschedfw_lab.sweep.dask import dask_engine
 from kschedfw_lab.sweep.engine import local_engine
@@ -22,7 +23,6 @@ from sweep.scenes import PATH, cluster_file
 from sweep.test_sweeping import keys, recorded, without_times
 from tuning.test_searching import tuning
 
-from kschedfw.testing.processes import running
 from kschedfw.testing.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow

@@ -15,13 +15,12 @@ from typing import Any
 
 import attrs
 import pytest
+from kschedfw_apiserver.processes import interruptible
 from kschedfw_lab import Run, Sweep, SweepError, read_results, read_series, run_sweep
 from kschedfw_lab.results.reading import read_warnings
 from kschedfw_lab.sweep.errors import EngineError
 from kschedfw_lab.sweep.runs import RunOutcome
 from sweep.scenes import TINY, cluster_file, tiny
-
-from kschedfw.testing.processes import interruptible
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from kschedfw_apiserver import ApiServer, User
 from kschedfw_apiserver.control_plane import ControlPlane, needs_control_plane
+from kschedfw_apiserver.forked import ForkedProcess, running_forked
 from kschedfw_kubernetes import connect
 from kschedfw_replay import Gap, RecordedChange, RecordingError, State, open_recording
 from recording.clusters import new_pod, with_a_node
 from recording.histories import folded
 
 from kschedfw.cli.app import run
-from kschedfw.testing.forked import ForkedProcess, running_forked
 from kschedfw.testing.waiting import PATIENCE, eventually
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 from kschedfw_apiserver import ApiServer, User
+from kschedfw_apiserver.forked import ForkedProcess, running_forked
 from kschedfw_kubernetes import connect
 from kschedfw_replay.shadow.decision import Agreement, Cause, Comparison, Recorded
 from kschedfw_replay.shadow.output import summary
@@ -22,7 +23,6 @@ from rich.console import Console
 from kschedfw import InMemoryCluster, Scheduler, make_node, make_pod
 from kschedfw.cli.app import run
 from kschedfw.scheduler import FirstByNameSelector
-from kschedfw.testing.forked import ForkedProcess, running_forked
 from kschedfw.testing.waiting import PATIENCE
 
 RBAC = "rbac.authorization.k8s.io/v1"

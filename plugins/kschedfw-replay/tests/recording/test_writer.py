@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kschedfw_apiserver.processes import running
 from kschedfw_replay import (
     ChangeType,
     Gap,
@@ -26,7 +27,6 @@ from kschedfw_replay import (
 from recording.histories import SMALL, folded, histories, pod, write
 
 from kschedfw import VirtualClock
-from kschedfw.testing.processes import running
 
 
 def nested(levels: int) -> object:

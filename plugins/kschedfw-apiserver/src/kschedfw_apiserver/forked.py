@@ -2,7 +2,7 @@
 
 A process that starts anew imports for two seconds before it does what a test is about. A forked one has a process id, a
 session, standard streams and an end of its own like any other. Tests of starting itself use
-`kschedfw.testing.processes.running`.
+`kschedfw_apiserver.processes.running`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-
-from kschedfw.testing.processes import interruptible, running
+from kschedfw_apiserver.processes import interruptible, running
 
 pytestmark = pytest.mark.slow
 

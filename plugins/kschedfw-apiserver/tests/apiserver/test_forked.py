@@ -8,9 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from kschedfw.testing.forked import run_forked, running_forked
-from tests.testing.test_processes import is_at_work
+from apiserver.test_processes import is_at_work
+from kschedfw_apiserver.forked import run_forked, running_forked
 
 pytestmark = pytest.mark.slow
 
