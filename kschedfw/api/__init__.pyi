@@ -11,7 +11,6 @@ from .affinity import TolerationOperator as TolerationOperator
 from .affinity import TopologySpreadConstraint as TopologySpreadConstraint
 from .affinity import UnsatisfiableAction as UnsatisfiableAction
 from .affinity import WeightedPodAffinityTerm as WeightedPodAffinityTerm
-from .anonymize import Anonymizer as Anonymizer
 from .bounded_dict import BoundedDict as BoundedDict
 from .builders import ClaimBuilder as ClaimBuilder
 from .builders import NodeBuilder as NodeBuilder

@@ -1,3 +1,4 @@
+from .anonymize import Anonymizer as Anonymizer
 from .claims.claim_book import ClaimBook as ClaimBook
 from .claims.claim_book import ClaimConflictError as ClaimConflictError
 from .claims.claiming_cluster import ClaimingCluster as ClaimingCluster

@@ -17,12 +17,12 @@ from random import Random
 
 import attrs
 from kschedfw_apiserver import ApiServer
-from kschedfw_kubernetes import KubernetesCluster, connect
+from kschedfw_kubernetes import Anonymizer, KubernetesCluster, connect
 from kschedfw_replay import RecordingWriter, open_recording
 from kschedfw_replay.recording.recorder import RECORDED_KINDS, Fields, Recorder
 
 from kschedfw import InMemoryCluster, Pod, SystemClock, make_node
-from kschedfw.api import Anonymizer, PodPhase, pod_from_manifest
+from kschedfw.api import PodPhase, pod_from_manifest
 
 _STEP_SECONDS = 0.5
 

@@ -13,12 +13,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kschedfw_kubernetes import Anonymizer
 from kschedfw_replay import Record, RecordedChange, State, open_recording
 from kschedfw_replay.importing.observations import Binding, Importer, Observation
 from kschedfw_replay.recording.recorder import Fields
 from recording.histories import folded, pod
 
-from kschedfw.api import Anonymizer, make_node
+from kschedfw.api import make_node
 from kschedfw.cli.app import run
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}

@@ -14,14 +14,14 @@ from holding import held
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_apiserver import ApiServer
-from kschedfw_kubernetes import KubernetesCluster, NotSyncedError, connect
+from kschedfw_kubernetes import Anonymizer, KubernetesCluster, NotSyncedError, connect
 from kschedfw_replay import ChangeType, Gap, Record, RecordedChange, RecordingWriter, State, open_recording
 from kschedfw_replay.recording.lines import Key, key_of
 from kschedfw_replay.recording.recorder import RECORDED_KINDS, Fields, Recorder
 from recording.clusters import as_added, change_something, new_pod, served_state, with_a_node
 
 from kschedfw import FrozenDict, InMemoryCluster, Node, Pod, SystemClock
-from kschedfw.api import Anonymizer, Named, object_from_manifest
+from kschedfw.api import Named, object_from_manifest
 from kschedfw.simulator import Simulation
 from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import node_manifests, pod_manifests

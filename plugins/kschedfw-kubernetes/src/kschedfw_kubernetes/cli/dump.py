@@ -15,8 +15,9 @@ from typing import IO, Annotated, Final
 
 import typer
 
-from kschedfw.api import Anonymizer, Named, to_manifest
+from kschedfw.api import Named, to_manifest
 from kschedfw.cli import NoProgressOption, UsageError, counted, progress_bar, tell
+from kschedfw_kubernetes.anonymize import Anonymizer
 from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, missing_lines, read_cluster
 from kschedfw_kubernetes.cluster.resources import parse_custom_kind
 from kschedfw_kubernetes.cluster.scheduling_fields import SCHEDULING_ANNOTATIONS, scheduling_fields

@@ -16,6 +16,7 @@ import attrs
 import typer
 from kschedfw_kubernetes import (
     SCHEDULING_ANNOTATIONS,
+    Anonymizer,
     KubernetesCluster,
     connect,
     parse_custom_kind,
@@ -23,7 +24,7 @@ from kschedfw_kubernetes import (
 from rich.console import Console
 
 from kschedfw import Clock, SystemClock
-from kschedfw.api import Anonymizer, FieldErrors, QuantityError, parse_quantity, read_manifests
+from kschedfw.api import FieldErrors, QuantityError, parse_quantity, read_manifests
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import NoProgressOption, UsageError, counted, tell
 from kschedfw_replay.cli.stop_signal import StopSignal, stop_signal

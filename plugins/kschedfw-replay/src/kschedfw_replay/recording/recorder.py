@@ -10,13 +10,14 @@ import attrs
 from kschedfw_kubernetes import (
     READ_KINDS,
     SCHEDULING_ANNOTATIONS,
+    Anonymizer,
     KubernetesCluster,
     NotSyncedError,
     scheduling_fields,
 )
 
 from kschedfw import Clock
-from kschedfw.api import Anonymizer, DeviceTaintRule, Named, PodGroup, to_manifest
+from kschedfw.api import DeviceTaintRule, Named, PodGroup, to_manifest
 from kschedfw.cluster import EventType, WatchEvent
 from kschedfw_replay.recording.lines import Key, key_of
 from kschedfw_replay.recording.order import insert_by_version, version_of

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import attrs
 import pytest
+from hypothesis import given
+from kschedfw_kubernetes import Anonymizer
 
 from kschedfw.api import object_from_manifest, parse_manifests, read_manifests
-from kschedfw.api.anonymize import Anonymizer
 from kschedfw.api.meta import Named, OwnerReference
 from kschedfw.api.objects import to_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.simulator import Simulation
+from tests.api.any_objects import Manifest, documents
 
 SAMPLE = Path(__file__).parents[2] / "examples" / "sample-cluster"
 _PODS = 60
@@ -144,3 +146,11 @@ def test_with_a_secret_a_claim_that_tells_its_owner_is_named_after_it_before_the
 def test_with_a_secret_decisions_are_the_same(sample: list[Named]) -> None:
     anonymizer = Anonymizer(b"s")
     assert_decided_alike(sample, [object_from_manifest(anonymizer.manifest(obj)) for obj in sample])
+
+
+@given(documents())
+def test_objects_of_any_kind_get_other_names(manifests: list[Manifest]) -> None:
+    loaded = parse_manifests("\n---\n".join(map(json.dumps, manifests)))
+    objects = loaded.objects(skip_invalid=True)
+    renamed = list(Anonymizer().anonymized(objects))
+    assert [type(obj) for obj in renamed] == [type(obj) for obj in objects]

@@ -14,13 +14,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
-from kschedfw.api.bounded_dict import BoundedDict
-from kschedfw.api.custom import CustomObject, CustomResource, read_custom_object
-from kschedfw.api.kinds import name_of_kind
-from kschedfw.api.meta import Named
-from kschedfw.api.objects import object_from_manifest, to_manifest
-from kschedfw.api.pod import Pod
-from kschedfw.api.storage import PersistentVolumeClaim
+from kschedfw.api import (
+    BoundedDict,
+    CustomObject,
+    CustomResource,
+    Named,
+    PersistentVolumeClaim,
+    Pod,
+    object_from_manifest,
+    to_manifest,
+)
 
 _SEPARATOR = re.compile(r"(/|__)")
 
@@ -77,7 +80,7 @@ class Anonymizer:
         for obj in everything:
             self._name(obj)
         for obj in everything:
-            yield self._renamed(obj)
+            yield object_from_manifest(self._map("", to_manifest(obj)), check=False)
 
     def manifest(self, obj: Named) -> dict[str, Any]:
         """Return the manifest of an object under another name."""
@@ -86,19 +89,13 @@ class Anonymizer:
 
     def _name(self, obj: Named) -> None:
         """Choose the names of objects before all other texts, so that a name shows the object's kind."""
-        kind = name_of_kind(obj)
+        kind = obj.kind.name if isinstance(obj, CustomObject | CustomResource) else type(obj).__name__
         if _is_kept(obj.name):
             return
         for pod, volume in _own_claims(obj):
             # A pod's claim for such a volume has a name that is made of these two; scheduling makes it, too.
             self._names[f"{pod}-{volume}"] = f"{self._text(pod, 'pod')}-{self._text(volume, 'volume')}"
         self._text(obj.name, kind.lower())
-
-    def _renamed(self, obj: Named) -> Named:
-        manifest = self._map("", to_manifest(obj))
-        if isinstance(obj, CustomObject | CustomResource):
-            return read_custom_object(manifest)
-        return object_from_manifest(manifest, check=False)
 
     def _value(self, field: str, value: Any) -> Any:
         if field in _KEPT_FIELDS and not _has_names(field, value):
