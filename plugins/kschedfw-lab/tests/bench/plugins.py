@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import ClassVar
 
 import numpy as np
 
@@ -68,3 +69,14 @@ class Broken(Plugin):
     @hookimpl
     def filter(self, pod: Pod) -> None:
         raise RuntimeError("no idea")
+
+
+class Noting(Plugin):
+    """Notes the pods that it is asked about, in the order of their first attempts."""
+
+    name = "Noting"
+    asked: ClassVar[dict[str, None]] = {}
+
+    @hookimpl
+    def pre_filter(self, pod: Pod) -> None:
+        self.asked[pod.name] = None

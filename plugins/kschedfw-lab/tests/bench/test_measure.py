@@ -8,8 +8,9 @@ from typing import Any
 
 import attrs
 import pytest
-from bench.plugins import Broken
-from kschedfw_lab.bench.measure import measure
+from bench.plugins import Broken, Noting
+from kschedfw_lab.bench import measure as measuring
+from kschedfw_lab.bench.measure import TRIAL_PODS, measure
 from kschedfw_lab.bench.results import Latency, Measurement, Part
 from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES, Case
 from kschedfw_lab.bench.workload import Placement
@@ -178,6 +179,31 @@ def test_a_plugin_that_fails_ends_the_algorithm_and_costs_the_scheduler_attempts
         measure(case("basic", profile=profile), time.perf_counter, registry=registry)
     whole = case("basic", profile=profile, part=Part.END_TO_END)
     assert measure(whole, time.perf_counter, registry=registry).placed == 0
+
+
+@each_part
+def test_pods_like_the_measured_ones_are_tried_before_the_first_of_them(part: Part) -> None:
+    registry = Registry()
+    registry.register(Noting)
+    Noting.asked.clear()
+    profile = changed_default_profile(["Noting"], [])
+    found = measure(
+        case("claim-template", initial_pods=0, profile=profile, part=part),
+        time.perf_counter,
+        registry=registry,
+    )
+    names = list(Noting.asked)
+    assert names.index("pod-0") == TRIAL_PODS
+    assert found.attempts == found.wanted == 5
+
+
+@pytest.mark.parametrize(
+    "name", ["unschedulable", "claim-partitions", "pod-anti-affinity", "csi-volumes-distinct"]
+)
+def test_pods_that_are_tried_before_change_no_place(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = measured(name, Part.ALGORITHM).places
+    monkeypatch.setattr(measuring, "TRIAL_PODS", 0)
+    assert measured(name, Part.ALGORITHM).places == tried
 
 
 def test_percentiles_are_by_nearest_rank() -> None:
