@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 from unittest.mock import Mock
@@ -324,7 +325,9 @@ def selection(of: NodeSelection, rows: Sequence[object]) -> NodeSelection:
 
 def test_scores_whose_shape_was_changed_in_place_are_an_error() -> None:
     def reshape(scores: Any) -> None:
-        scores.shape = (1, 2)
+        # NumPy 2.5 warns, and does it all the same.
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+            scores.shape = (1, 2)
 
     framework = make_framework(plugin("Evil", score=answering(1), normalize_score=reshape), nodes=NODES)
     assert ask("normalize_score", framework).message == (
