@@ -104,12 +104,12 @@ def test_the_version_is_the_distributions() -> None:
 IMPORTED = """
 import sys
 {}
-print(*(name for name in sys.modules if name.partition(".")[0] in {{"kschedfw", "numpy", "typer"}}))
+print(*(name for name in sys.modules if name.partition(".")[0] in {{"kschedfw", "numpy", "click"}}))
 """
 
 
 def imported(program: str) -> set[str]:
-    """The modules of kschedfw, numpy and typer that a program has imported at its end."""
+    """The modules of kschedfw, numpy and click that a program has imported at its end."""
     command = [sys.executable, "-c", IMPORTED.format(program)]
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 
@@ -138,7 +138,7 @@ kschedfw.Scheduler(kschedfw.InMemoryCluster())
 @pytest.mark.slow
 def test_importing_it_needs_neither_the_extras_nor_the_plugins() -> None:
     program = """
-for name in ("typer", "rich", "click", "pytest", "hypothesis"):
+for name in ("rich", "click", "pytest", "hypothesis"):
     sys.modules[name] = None
 from kschedfw import *
 import kschedfw.testing, kschedfw.simulator

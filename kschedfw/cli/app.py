@@ -4,47 +4,45 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
-from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
+import click
 
 from kschedfw.api.distributions import told
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.extensions import ExtensionError
 from kschedfw.api.garbage import without_collections
 from kschedfw.cli.commands import COMMANDS
+from kschedfw.cli.completion import install_completion, show_completion
 from kschedfw.cli.exits import ExitCode, complain, tell
 
 HELP = """kube-scheduler v1.36 in Python: simulate it, ask it why, run it."""
 
 
-class _Commands(TyperGroup):
+class _Commands(click.Group):
     """The subcommands, imported when they are called; `--help` and a misspelt command import none of them."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for name in COMMANDS.names():
             # Only the name, for listing and suggesting; `resolve_command` loads the command.
-            self.add_command(TyperCommand(name))
+            self.add_command(click.Command(name))
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for name, command in self.commands.items():
             command.short_help = _summary(name)
         super().format_commands(ctx, formatter)
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except typer.BadParameter as error:
-            # The library with which Typer reads choices puts this before the problem.
-            error.message = error.message.removeprefix("Value error, ")
-            raise
+        except KeyboardInterrupt:
+            # click would print an empty line, and exit with 1.
+            ctx.exit(ExitCode.INTERRUPTED)
 
-    # Without types: depending on its version, typer has its own click or uses the installed one.
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] in COMMANDS.homes:
             # Raises the error that names the distribution to install.
             COMMANDS.load(args[0])
@@ -55,7 +53,7 @@ class _Commands(TyperGroup):
         with without_collections():
             command = COMMANDS.load(name)
             try:
-                loaded = get_command(command.load())
+                loaded = command.load()
             except ExtensionError as error:
                 raise COMMANDS.failure(name, str(error)) from error
             # Before collections begin again: the first one would look at everything that was imported.
@@ -71,14 +69,28 @@ def _summary(name: str) -> str:
         return f"(can't be used: {error})"
 
 
-app = typer.Typer(
-    cls=_Commands,
-    help=HELP,
-    no_args_is_help=True,
-    # Plain text: boxes don't survive narrow terminals, and tracebacks are for developers.
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+@click.command(cls=_Commands, help=HELP, context_settings={"show_default": True})
+@click.version_option(
+    package_name="kschedfw", message="%(prog)s %(version)s", help="Show the version and exit."
 )
+@click.option(
+    "--install-completion",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=install_completion,
+    help="Install completion for the current shell.",
+)
+@click.option(
+    "--show-completion",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=show_completion,
+    help="Show completion for the current shell, to copy it or customize the installation.",
+)
+def app() -> None:
+    pass
 
 
 def run(args: Sequence[str] | None = None) -> int:
@@ -86,7 +98,7 @@ def run(args: Sequence[str] | None = None) -> int:
     try:
         app(args=None if args is None else list(args), prog_name="kschedfw")
     except SystemExit as end:
-        # Typer ends so, also after --help and for a wrong option.
+        # click ends so, also after --help and for a wrong option.
         return end.code if isinstance(end.code, int) else ExitCode.DONE
     except KschedfwError as error:
         return _refuse(error)
@@ -115,19 +127,3 @@ def _refuse(error: KschedfwError) -> ExitCode:
         tell(message.splitlines())
         message = "the configuration is refused, so nothing was done"
     return complain(message, ExitCode.BAD_INPUT)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        print(f"kschedfw {version('kschedfw')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _command(
-    _version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
-    ] = False,
-) -> None:
-    pass

@@ -11,12 +11,12 @@ from kschedfw.api.records import frozen
 
 if TYPE_CHECKING:
     # For types alone: `kschedfw --help` loads every Command, but no app.
-    import typer
+    import click
 
 
 @frozen
 class Command:
-    """A subcommand: its line in `kschedfw --help`, and its `typer.Typer` as `module:name`.
+    """A subcommand: its line in `kschedfw --help`, and its `click.Command` as `module:name`.
 
     An entry point of the group `kschedfw.commands` has the subcommand's name and refers to a Command. The module with
     the Command should import nothing else: `kschedfw --help` loads it to list the subcommand. The module of the app is
@@ -26,20 +26,20 @@ class Command:
     summary: str
     app: str
 
-    def load(self) -> typer.Typer:
+    def load(self) -> click.Command:
         """Import the app.
 
         Raises:
             ExtensionError: importing it fails, or there is something else.
         """
-        import typer
+        import click
 
         try:
             app = imported(EntryPoint(self.app, self.app, COMMANDS.group))
         except ImportFailedError as error:
             raise ExtensionError(str(error)) from error
-        if not isinstance(app, typer.Typer):
-            raise ExtensionError(f"{self.app} is {type(app).__name__}, expected a typer.Typer")
+        if not isinstance(app, click.Command):
+            raise ExtensionError(f"{self.app} is {type(app).__name__}, expected a click.Command")
         return app
 
 
@@ -58,10 +58,8 @@ COMMANDS: Final = Extensions(
     },
 )
 
-SIMULATE: Final = Command("Schedule the pending pods of a cluster.", "kschedfw.cli.simulate:simulate_app")
-EXPLAIN: Final = Command("Explain why a pod goes to a node, or to none.", "kschedfw.cli.explain:explain_app")
-CONFIG: Final = Command("Check, show and compare configurations.", "kschedfw.cli.config:config_app")
-PLUGINS: Final = Command(
-    "Show the installed plugins, or create a new one.", "kschedfw.cli.plugins:plugins_app"
-)
-TEST: Final = Command("Run declarative tests of policies.", "kschedfw.cli.test:test_app")
+SIMULATE: Final = Command("Schedule the pending pods of a cluster.", "kschedfw.cli.simulate:simulate")
+EXPLAIN: Final = Command("Explain why a pod goes to a node, or to none.", "kschedfw.cli.explain:explain")
+CONFIG: Final = Command("Check, show and compare configurations.", "kschedfw.cli.config:config")
+PLUGINS: Final = Command("Show the installed plugins, or create a new one.", "kschedfw.cli.plugins:plugins")
+TEST: Final = Command("Run declarative tests of policies.", "kschedfw.cli.test:run_suites")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
 import attrs
-import typer
+import click
 
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.words import counted
@@ -16,7 +15,7 @@ from kschedfw.cli.configurations import feature_gates as gates_of
 from kschedfw.cli.configurations import print_warnings, selected_configuration
 from kschedfw.cli.construction import refused_profile
 from kschedfw.cli.exits import ExitCode, complain
-from kschedfw.cli.options import GatesOption, KubeVersionOption, ProviderOption
+from kschedfw.cli.options import FILE, gates_option, kube_version_option, provider_option
 from kschedfw.config import (
     ConfigurationError,
     FeatureGates,
@@ -74,20 +73,32 @@ DEFAULT = Path("default")
 NAME_WIDTH = 38
 ORIGIN_WIDTH = 12
 
-config_app = typer.Typer(help=HELP, add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+@click.group("config", help=HELP)
+def config() -> None:
+    pass
 
 
-@config_app.command(help=CHECK_HELP, short_help="Say what is wrong with configurations.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@config.command("check", help=CHECK_HELP, short_help="Say what is wrong with configurations.")
+@click.argument(
+    "files",
+    type=FILE,
+    nargs=-1,
+    required=True,
+    metavar="FILE...",
+    help="Configurations, YAML or JSON; - is the standard input.",
+)
+@gates_option
+@kube_version_option
+@json_option
 def check(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="Configurations, YAML or JSON; - is the standard input."),
-    ],
-    feature_gates: GatesOption = None,
-    kube_version: KubeVersionOption = None,
-    as_json: AsJson = False,
+    files: Sequence[Path],
+    feature_gates: Sequence[str],
+    kube_version: str | None,
+    as_json: bool,
 ) -> None:
     gates = gates_of(feature_gates, kube_version)
     verdicts: list[FileVerdict] = []
@@ -105,20 +116,23 @@ def check(
     if as_json:
         _print_json([verdict.to_json() for verdict in verdicts])
     if unreadable:
-        raise typer.Exit(ExitCode.BAD_INPUT)
+        raise click.exceptions.Exit(ExitCode.BAD_INPUT)
     if any(verdict.errors for verdict in verdicts):
-        raise typer.Exit(REFUSED)
+        raise click.exceptions.Exit(REFUSED)
 
 
-@config_app.command(help=SHOW_HELP, short_help="Show a configuration as it takes effect.")
+@config.command("show", help=SHOW_HELP, short_help="Show a configuration as it takes effect.")
+@click.argument("file", type=FILE, required=False, metavar="[FILE]", help="A configuration, YAML or JSON.")
+@provider_option
+@gates_option
+@kube_version_option
+@json_option
 def show(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="A configuration, YAML or JSON.")
-    ] = None,
-    algorithm_provider: ProviderOption = None,
-    feature_gates: GatesOption = None,
-    kube_version: KubeVersionOption = None,
-    as_json: AsJson = False,
+    file: Path | None,
+    algorithm_provider: str | None,
+    feature_gates: Sequence[str],
+    kube_version: str | None,
+    as_json: bool,
 ) -> None:
     configuration = selected_configuration(file, algorithm_provider, feature_gates, kube_version)
     if as_json:
@@ -127,13 +141,18 @@ def show(
         print("\n".join(_shown(configuration)))
 
 
-@config_app.command(help=DIFF_HELP, short_help="Compare what two configurations do.")
+@config.command("diff", help=DIFF_HELP, short_help="Compare what two configurations do.")
+@click.argument("first", type=FILE, metavar="A", help="A configuration, or default.")
+@click.argument("second", type=FILE, metavar="B", help="Another one, or default.")
+@gates_option
+@kube_version_option
+@json_option
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="A", help="A configuration, or default.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Another one, or default.")],
-    feature_gates: GatesOption = None,
-    kube_version: KubeVersionOption = None,
-    as_json: AsJson = False,
+    first: Path,
+    second: Path,
+    feature_gates: Sequence[str],
+    kube_version: str | None,
+    as_json: bool,
 ) -> None:
     configurations = [
         selected_configuration(
@@ -158,7 +177,7 @@ def diff(
     else:
         print("".join(map("{}\n".format, _differences(differing, before, after))), end="")
     if differing:
-        raise typer.Exit(DIFFERENT)
+        raise click.exceptions.Exit(DIFFERENT)
 
 
 def _print_json(content: object) -> None:

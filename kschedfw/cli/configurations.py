@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
 
 from kschedfw.api.records import frozen
 from kschedfw.cli.enabled import UsageError
@@ -28,19 +27,19 @@ from kschedfw.framework.versions import REFERENCE, VERSIONS
 from kschedfw.scheduler.setup import Setup, UnknownProfileError, profiles_of
 
 
-def feature_gates(given: list[str] | None, version: str | None = None) -> FeatureGates:
+def feature_gates(given: Sequence[str], version: str | None = None) -> FeatureGates:
     """Return the gates of all `--feature-gates` options, with the defaults of a version of Kubernetes.
 
     Raises:
         FeatureGateError: the gates have errors; names all of them.
     """
-    return FeatureGates.parse(",".join(given or ()), version or REFERENCE)
+    return FeatureGates.parse(",".join(given), version or REFERENCE)
 
 
 def selected_configuration(
     file: Path | None,
     provider: str | None = None,
-    gates: list[str] | None = None,
+    gates: Sequence[str] = (),
     kube_version: str | None = None,
 ) -> SchedulerConfiguration:
     """Return the configuration of the file or the algorithm provider; without either, kube-scheduler's defaults.
@@ -75,18 +74,14 @@ def _configuration(file: Path | None, provider: str | None, gates: FeatureGates)
 class ConfigurationChoice:
     """The values of the options that name a configuration."""
 
-    file: Path | None = None
-    provider: str | None = None
-    gates: list[str] | None = None
-    kube_version: str | None = None
+    file: Path | None
+    provider: str | None
+    gates: Sequence[str]
+    kube_version: str | None
 
     def load(self) -> SchedulerConfiguration:
         """Load the configuration; raises as `selected_configuration` does."""
         return selected_configuration(self.file, self.provider, self.gates, self.kube_version)
-
-
-DEFAULT_CHOICE: Final = ConfigurationChoice()
-"""The default of a parameter `chosen`: kube-scheduler's own configuration."""
 
 
 def selected_profile(configuration: SchedulerConfiguration, scheduler_name: str | None) -> Profile:

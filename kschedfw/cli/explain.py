@@ -6,10 +6,9 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
 
 import attrs
-import typer
+import click
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
@@ -26,18 +25,19 @@ from kschedfw.cli.explain_output import (
     print_explanation,
     print_group,
 )
-from kschedfw.cli.input_options import DEFAULT_OPTIONS, ClusterOptions, with_input_options
+from kschedfw.cli.input_options import ClusterOptions, cluster_options
 from kschedfw.cli.inputs import Input, tell_notes
 from kschedfw.cli.options import (
-    AttemptTimeOption,
-    HtmlOption,
-    SeedOption,
+    FILE,
     SelectHost,
-    SelectHostOption,
-    StartTimeOption,
+    attempt_time_option,
+    html_option,
+    seed_option,
+    select_host_option,
+    start_time_option,
 )
 from kschedfw.cli.output import missing_of, page_of, reading_bar
-from kschedfw.cli.reschedule import ALL, NODE, RescheduleOption
+from kschedfw.cli.reschedule import ALL, NODE, reschedule_option
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
 from kschedfw.cluster import InMemoryCluster, Workload, claim_problems, missing_objects, workload_of
 from kschedfw.cluster.workload_names import WorkloadName
@@ -77,42 +77,49 @@ _NAMED = 5
 
 _PLACED = frozenset((Result.PLACED, Result.WAITING))
 
-explain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@explain_app.command(help=EXPLAIN_HELP)
-@with_input_options
+@click.command("explain", help=EXPLAIN_HELP)
+@click.argument(
+    "arguments", nargs=-1, required=True, metavar="CLUSTER... POD", help="Manifests, and the pod to explain."
+)
+@cluster_options
+@select_host_option
+@reschedule_option
+@start_time_option
+@attempt_time_option
+@seed_option
+@click.option("--percentage", type=click.IntRange(0, 100), metavar="X", help="percentageOfNodesToScore.")
+@click.option("--now", is_flag=True, help="Schedule the pod first, with the cluster as it is in the files.")
+@click.option(
+    "--from",
+    "recorded",
+    type=FILE,
+    metavar="FILE",
+    help="A file written by `kschedfw simulate --explain FILE`.",
+)
+@click.option("--attempt", type=click.IntRange(1), metavar="N", help="Which attempt. Default: the last one.")
+@click.option("--node", metavar="NAME", help="Print all details of one node.")
+@click.option("--plugin", metavar="NAME", help="Print all answers of one plugin.")
+@click.option("--top", type=click.IntRange(1), default=5, metavar="N", help="How many nodes to show.")
+@click.option("--json", "as_json_", is_flag=True, help="Print JSON, with every node.")
+@html_option
 def explain(
-    arguments: Annotated[
-        list[str], typer.Argument(metavar="CLUSTER... POD", help="Manifests, and the pod to explain.")
-    ],
-    given: ClusterOptions = DEFAULT_OPTIONS,
-    select_host: SelectHostOption = SelectHost.RANDOM,
-    reschedule: RescheduleOption = None,
-    start_time: StartTimeOption = None,
-    attempt_time: AttemptTimeOption = None,
-    seed: SeedOption = 0,
-    percentage: Annotated[
-        int | None,
-        typer.Option(min=0, max=100, metavar="X", help="percentageOfNodesToScore."),
-    ] = None,
-    now: Annotated[
-        bool, typer.Option("--now", help="Schedule the pod first, with the cluster as it is in the files.")
-    ] = False,
-    recorded: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="FILE", help="A file written by `kschedfw simulate --explain FILE`."),
-    ] = None,
-    attempt: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Which attempt. Default: the last one.")
-    ] = None,
-    node: Annotated[str | None, typer.Option(metavar="NAME", help="Print all details of one node.")] = None,
-    plugin: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Print all answers of one plugin.")
-    ] = None,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many nodes to show.")] = 5,
-    as_json_: Annotated[bool, typer.Option("--json", help="Print JSON, with every node.")] = False,
-    html: HtmlOption = None,
+    arguments: Sequence[str],
+    given: ClusterOptions,
+    select_host: SelectHost,
+    reschedule: Sequence[str],
+    start_time: datetime | None,
+    attempt_time: float | None,
+    seed: int,
+    percentage: int | None,
+    now: bool,
+    recorded: Path | None,
+    attempt: int | None,
+    node: str | None,
+    plugin: str | None,
+    top: int,
+    as_json_: bool,
+    html: Path | None,
 ) -> None:
     # First: a page that can't be written is refused before anything takes time.
     page = page_of(html)
@@ -134,7 +141,7 @@ def explain(
         with reading_bar(enabled=not given.live.is_wanted) as bar:
             loaded = given.read(paths, progress=bar, namespaces=True)
         tell(loaded.problems)
-        loaded, freed = free_bound_pods(loaded, reschedule or ())
+        loaded, freed = free_bound_pods(loaded, reschedule)
         group = group_name(name)
         if group is not None:
             _refuse_options_for_pods(name, now=now, node=node, plugin=plugin)
@@ -167,8 +174,8 @@ def explain(
             if page is not None:
                 page.write_group(cycles, cycle)
             if failures.count:
-                raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
-            raise typer.Exit(0 if cycle.result is Result.PLACED else 1)
+                raise click.exceptions.Exit(complain(failure_summary(failures), ExitCode.FAILED))
+            raise click.exceptions.Exit(0 if cycle.result is Result.PLACED else 1)
         if attempts[-1].result not in _PLACED:
             # After the simulation, in which volumes were made for the claims that manifests bring along.
             background = background.with_claims(claim_problems(pod, loaded.cluster))
@@ -184,10 +191,10 @@ def explain(
     if page is not None:
         page.write_explanation(attempts, explanation)
     if failures.count:
-        raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
+        raise click.exceptions.Exit(complain(failure_summary(failures), ExitCode.FAILED))
     if end is not None and attempt is None:
-        raise typer.Exit(0 if end.outcome is Outcome.PLACED else 1)
-    raise typer.Exit(0 if explanation.result in _PLACED else 1)
+        raise click.exceptions.Exit(0 if end.outcome is Outcome.PLACED else 1)
+    raise click.exceptions.Exit(0 if explanation.result in _PLACED else 1)
 
 
 def _attempts(
@@ -248,7 +255,7 @@ def _attempts(
     ).run(until=is_placed)
     if report.interrupted and not is_placed():
         # A later attempt could have explained the pod.
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED)
     if not found:
         raise UsageError(f"pod {pod.key}: the simulation ended before it was tried")
     if found[-1].result is not Result.WAITING:

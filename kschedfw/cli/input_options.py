@@ -1,75 +1,56 @@
-"""Options that stand for one parameter of a command: the sources of a cluster, how they are read, the configuration."""
+"""Groups of options that give a command one value: the cluster, how it is read, the configuration."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, TypeAlias
 
 import attrs
-import typer
+import click
 
 from kschedfw.api.extensions import ExtensionError, how_to_install
 from kschedfw.api.limits import Limits
 from kschedfw.api.manifests import Expand, FieldValidation
 from kschedfw.api.records import frozen
-from kschedfw.cli.configurations import DEFAULT_CHOICE, ConfigurationChoice
+from kschedfw.cli.configurations import ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import tell
-from kschedfw.cli.formats import MANIFESTS
-from kschedfw.cli.inputs import DEFAULT_READING, Input, ReadingOptions, read_input
-from kschedfw.cli.live import ABSENT, NO_LIVE_CLUSTER, SOURCES, Given, Live, Progress, Source, SourceOption
+from kschedfw.cli.inputs import Input, ReadingOptions, read_input
+from kschedfw.cli.live import ABSENT, NO_LIVE_CLUSTER, SOURCES, Given, Live, Progress, Source
 from kschedfw.cli.options import (
-    ConfigOption,
-    ExpandCustomOption,
-    FieldValidationOption,
-    FormatOption,
-    GatesOption,
-    KubeVersionOption,
-    LimitOption,
-    NoExpandOption,
-    PodsOption,
-    ProviderOption,
-    SkipInvalidOption,
+    FILE,
+    config_option,
+    expand_custom_option,
+    field_validation_option,
+    format_option,
+    gates_option,
+    kube_version_option,
+    limit_option,
+    no_expand_option,
+    pods_option,
+    provider_option,
+    skip_invalid_option,
 )
 
-
-def with_input_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command options in place of its parameters `live`, `reading`, `chosen` and `given`, if it has them.
-
-    Typer reads a function's signature: the returned function has a parameter for each option. For `live: Live`
-    these are the options of the installed sources; options of known sources that aren't installed are hidden,
-    and are refused with the name of the distribution. For `reading: ReadingOptions` they are `--skip-invalid`
-    and the other options about manifests. For `chosen: ConfigurationChoice` they are `--config` and the options
-    that replace or change it. For `given: ClusterOptions` they are all of these, `--pods` and `--format`.
-    """
-    options = _options_of(command)
-
-    def expanded(**arguments: object) -> None:
-        options.value(arguments)
-
-    # Typer takes names and defaults from the signature, and types from the annotations.
-    expanded.__name__, expanded.__doc__ = command.__name__, command.__doc__
-    expanded.__annotations__ = {each.name: each.annotation for each in options.parameters}
-    expanded.__signature__ = inspect.Signature(options.parameters)  # type: ignore[attr-defined]  # inspect looks for it
-    return expanded
+Command: TypeAlias = Callable[..., None]
+"""The function of a command, called with the values of its options by name."""
 
 
 @frozen
 class ClusterOptions:
     """The options that commands about one cluster and one configuration share, beside the argument CLUSTER."""
 
-    pods: Sequence[Path] = ()
-    live: Live = NO_LIVE_CLUSTER
-    format: str = MANIFESTS
-    chosen: ConfigurationChoice = DEFAULT_CHOICE
-    reading: ReadingOptions = DEFAULT_READING
+    pods: Sequence[Path]
+    live: Live
+    format: str
+    chosen: ConfigurationChoice
+    reading: ReadingOptions
 
     def read(
         self,
-        cluster: Sequence[Path] | None,
+        cluster: Sequence[Path],
         *,
         progress: Progress | None = None,
         show_progress: bool = True,
@@ -78,7 +59,7 @@ class ClusterOptions:
         """Return what the argument CLUSTER and these options name; see `read_input` for the rest."""
         return read_input(
             self.format,
-            cluster or (),
+            cluster,
             self.pods,
             self.reading,
             live=self.live,
@@ -88,89 +69,104 @@ class ClusterOptions:
         )
 
 
-DEFAULT_OPTIONS: Final = ClusterOptions()
+def reading_options(command: Command) -> Command:
+    """Give a command `--skip-invalid` and the other options about manifests, as its parameter `reading`."""
+
+    @skip_invalid_option
+    @field_validation_option
+    @limit_option
+    @no_expand_option
+    @expand_custom_option
+    @wraps(command)
+    def gathering(
+        *,
+        skip_invalid: bool,
+        field_validation: FieldValidation,
+        limit: Sequence[str],
+        no_expand: bool,
+        expand_custom: bool,
+        **others: object,
+    ) -> None:
+        if no_expand and expand_custom:
+            raise UsageError("--no-expand makes no pods, and --expand-custom makes more: give one of them")
+        expand = Expand.NOTHING if no_expand else Expand.ALL if expand_custom else Expand.WORKLOADS
+        command(reading=ReadingOptions(skip_invalid, field_validation, Limits.of(limit), expand), **others)
+
+    return gathering
 
 
-@frozen
-class _Options:
-    """The options in place of one parameter: their parameters, and the function from their values to its value."""
+def configuration_options(command: Command) -> Command:
+    """Give a command `--config` and the options that replace or change it, as its parameter `chosen`."""
 
-    parameters: Sequence[inspect.Parameter]
-    value: Callable[[dict[str, Any]], object]
+    @config_option
+    @provider_option
+    @gates_option
+    @kube_version_option
+    @wraps(command)
+    def gathering(
+        *,
+        config: Path | None,
+        algorithm_provider: str | None,
+        feature_gates: Sequence[str],
+        kube_version: str | None,
+        **others: object,
+    ) -> None:
+        command(chosen=ConfigurationChoice(config, algorithm_provider, feature_gates, kube_version), **others)
 
-
-def _reading(
-    skip_invalid: SkipInvalidOption = False,
-    field_validation: FieldValidationOption = FieldValidation.STRICT,
-    limit: LimitOption = None,
-    no_expand: NoExpandOption = False,
-    expand_custom: ExpandCustomOption = False,
-) -> ReadingOptions:
-    if no_expand and expand_custom:
-        raise UsageError("--no-expand makes no pods, and --expand-custom makes more: give one of them")
-    expand = Expand.NOTHING if no_expand else Expand.ALL if expand_custom else Expand.WORKLOADS
-    return ReadingOptions(skip_invalid, field_validation, Limits.of(limit or []), expand)
-
-
-def _choice(
-    config: ConfigOption = None,
-    algorithm_provider: ProviderOption = None,
-    feature_gates: GatesOption = None,
-    kube_version: KubeVersionOption = None,
-) -> ConfigurationChoice:
-    return ConfigurationChoice(config, algorithm_provider, feature_gates, kube_version)
+    return gathering
 
 
-def _given(
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    chosen: ConfigurationChoice = DEFAULT_CHOICE,
-    reading: ReadingOptions = DEFAULT_READING,
-) -> ClusterOptions:
-    return ClusterOptions(pods or (), live, format, chosen, reading)
+def live_options(command: Command) -> Command:
+    """Give a command the options of the installed sources, as its parameter `live`.
 
-
-def _options_of(function: Callable[..., object]) -> _Options:
-    """Return the parameters of a function, with a group's options in place of its name, and the function of these."""
-    # Annotations are texts in modules that begin as this one does; Typer needs the objects.
-    signature = inspect.signature(function, eval_str=True)
-    groups = {name: _GROUPS[name]() for name in signature.parameters if name in _GROUPS}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in signature.parameters.items():
-        parameters += groups[name].parameters if name in groups else [parameter]
-
-    def value(arguments: dict[str, Any]) -> object:
-        for name, group in groups.items():
-            arguments[name] = group.value({each.name: arguments.pop(each.name) for each in group.parameters})
-        return function(**arguments)
-
-    return _Options(parameters, value)
-
-
-def _live_options() -> _Options:
+    Options of known sources that aren't installed are hidden, and are refused with the name of the distribution.
+    """
     sources = dict(_installed())
     offered = [option for source in sources.values() for option in source.options]
+    absent = _absent(sources)
 
-    def value(given: dict[str, Any]) -> Live:
-        for name, home in _absent(sources).items():
-            if (text := given[name]) is not None:
+    @wraps(command)
+    def gathering(**arguments: Any) -> None:
+        for name, home in absent.items():
+            if (text := arguments.pop(name)) is not None:
                 raise UsageError(
                     f"--{name} {text}: live clusters are read by the distribution {home}, which isn't installed: "
                     f"{how_to_install(home)}"
                 )
-        stated = {option.name: given[option.parameter] for option in offered}
-        return _live(sources, {name: text for name, text in stated.items() if text is not None})
+        stated = {option.name: arguments.pop(option.parameter) for option in offered}
+        given = {name: value for name, value in stated.items() if value is not None}
+        command(live=_live(sources, given), **arguments)
 
-    return _Options([*map(_shown, offered), *map(_hidden, _absent(sources))], value)
+    for name in reversed(absent):
+        gathering = click.option(f"--{name}", hidden=True)(gathering)
+    for option in reversed(offered):
+        kind = FILE if option.type is Path else option.type
+        shown = click.option(f"--{option.name}", type=kind, metavar=option.metavar, help=option.help)
+        gathering = shown(gathering)
+    return gathering
 
 
-_GROUPS: Final[Mapping[str, Callable[[], _Options]]] = {
-    "live": _live_options,
-    "reading": partial(_options_of, _reading),
-    "chosen": partial(_options_of, _choice),
-    "given": partial(_options_of, _given),
-}
+def cluster_options(command: Command) -> Command:
+    """Give a command all options about a cluster and a configuration, as its parameter `given`."""
+
+    @pods_option
+    @live_options
+    @format_option
+    @configuration_options
+    @reading_options
+    @wraps(command)
+    def gathering(
+        *,
+        pods: Sequence[Path],
+        live: Live,
+        format: str,
+        chosen: ConfigurationChoice,
+        reading: ReadingOptions,
+        **others: object,
+    ) -> None:
+        command(given=ClusterOptions(pods, live, format, chosen, reading), **others)
+
+    return gathering
 
 
 def _installed() -> Iterator[tuple[str, Source]]:
@@ -192,20 +188,6 @@ def _absent(sources: Mapping[str, Source]) -> dict[str, str]:
         for name in names
         if name not in taken
     }
-
-
-def _shown(option: SourceOption) -> inspect.Parameter:
-    shown = typer.Option(f"--{option.name}", metavar=option.metavar, help=option.help)
-    return _parameter(option.parameter, Annotated[option.type | None, shown])
-
-
-def _hidden(name: str) -> inspect.Parameter:
-    return _parameter(name, Annotated[str | None, typer.Option(f"--{name}", hidden=True)])
-
-
-def _parameter(name: str, annotation: object) -> inspect.Parameter:
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(name, kind, default=None, annotation=annotation)
 
 
 def _live(sources: Mapping[str, Source], given: Given) -> Live:

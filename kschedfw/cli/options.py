@@ -1,14 +1,15 @@
-"""Arguments and options that several commands share, named after the parameters that they annotate."""
+"""Arguments and options that several commands share, as decorators of commands, and types of their values."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
+from math import isnan
 from pathlib import Path
-from typing import Annotated
+from typing import Any, Final, TypeVar
 
 import attrs
-import typer
+import click
 
 from kschedfw.api.field_errors import FieldErrors
 from kschedfw.api.limits import DEFAULT_LIMITS
@@ -21,99 +22,103 @@ from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSele
 
 _NONE = "none is installed, kschedfw-legacy has some"
 
-ClusterArgument = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="CLUSTER",
-        help="Files or directories of manifests, or a CSV of nodes; added to a live cluster if there is one.",
-        show_default=False,
-    ),
-]
-PodsOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="More manifests, or a CSV of pods. Repeatable."),
-]
-FormatOption = Annotated[
-    str,
-    typer.Option(
-        metavar="FORMAT",
-        help="manifests, or openb with kschedfw-lab: CLUSTER and --pods are CSVs of the OpenB trace.",
-        autocompletion=lambda: [MANIFESTS, *FORMATS.names()],
-    ),
-]
-SkipInvalidOption = Annotated[
-    bool, typer.Option("--skip-invalid", help="Leave invalid objects out instead of ending with an error.")
-]
-NoExpandOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-expand", help="Make no pods of Deployments, Jobs and the like that the input has no pods of."
-    ),
-]
-ExpandCustomOption = Annotated[
-    bool,
-    typer.Option(
-        "--expand-custom",
-        help="Make pods of well-known custom kinds, too: JobSet, LeaderWorkerSet, RayCluster and the like.",
-    ),
-]
-LimitOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--limit",
-        metavar="NAME=N",
-        help="Change a limit of the input: "
-        + ", ".join(f"{name}={limit}" for name, limit in attrs.asdict(DEFAULT_LIMITS).items())
-        + ". Repeatable.",
-    ),
-]
-FieldValidationOption = Annotated[
-    FieldValidation,
-    typer.Option(
-        case_sensitive=False,
-        help="What to do about fields that Kubernetes doesn't know: refuse the object, warn, or ignore the field.",
-    ),
-]
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="A KubeSchedulerConfiguration or a Policy. Without it, kube-scheduler's defaults.",
-    ),
-]
-ProviderOption = Annotated[
-    str | None,
-    typer.Option(
-        "--algorithm-provider",
-        metavar="NAME",
-        help=f"Instead of a file, an algorithm provider: {' or '.join(PRESETS.names()) or _NONE}.",
-    ),
-]
-GatesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--feature-gates",
-        metavar="GATE=true|false,...",
-        help="kube-scheduler's feature gates, and those of Policies. Repeatable.",
-    ),
-]
-KubeVersionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--kube-version",
-        metavar="1.N",
-        help=f"The version of Kubernetes whose feature gates are the defaults: {', '.join(VERSIONS)}.",
-    ),
-]
+E = TypeVar("E", bound=Enum)
 
-HtmlOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--html",
-        metavar="FILE",
-        help="Also write a page to look at: one file that loads nothing. Needs the extra html.",
-    ),
-]
+FILE: Final = click.Path(path_type=Path)
+"""A file or a directory, which a shell completes."""
+
+
+class Values(click.Choice[E]):
+    """The values of an enum's members. (click itself takes their names.)"""
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        return super().normalize_choice(choice.value if isinstance(choice, Enum) else choice, ctx)
+
+
+class FloatRange(click.FloatRange):
+    """A range of numbers, in which NaN isn't."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
+
+
+cluster_argument = click.argument(
+    "cluster",
+    nargs=-1,
+    type=FILE,
+    metavar="[CLUSTER]...",
+    help="Files or directories of manifests, or a CSV of nodes; added to a live cluster if there is one.",
+)
+pods_option = click.option(
+    "--pods", multiple=True, type=FILE, metavar="FILE", help="More manifests, or a CSV of pods. Repeatable."
+)
+format_option = click.option(
+    "--format",
+    default=MANIFESTS,
+    metavar="FORMAT",
+    help="manifests, or openb with kschedfw-lab: CLUSTER and --pods are CSVs of the OpenB trace.",
+    shell_complete=lambda _context, _option, begun: [
+        each for each in (MANIFESTS, *FORMATS.names()) if each.startswith(begun)
+    ],
+)
+skip_invalid_option = click.option(
+    "--skip-invalid", is_flag=True, help="Leave invalid objects out instead of ending with an error."
+)
+no_expand_option = click.option(
+    "--no-expand",
+    is_flag=True,
+    help="Make no pods of Deployments, Jobs and the like that the input has no pods of.",
+)
+expand_custom_option = click.option(
+    "--expand-custom",
+    is_flag=True,
+    help="Make pods of well-known custom kinds, too: JobSet, LeaderWorkerSet, RayCluster and the like.",
+)
+limit_option = click.option(
+    "--limit",
+    multiple=True,
+    metavar="NAME=N",
+    help="Change a limit of the input: "
+    + ", ".join(f"{name}={limit}" for name, limit in attrs.asdict(DEFAULT_LIMITS).items())
+    + ". Repeatable.",
+)
+field_validation_option = click.option(
+    "--field-validation",
+    type=Values(FieldValidation, case_sensitive=False),
+    default=FieldValidation.STRICT.value,
+    help="What to do about fields that Kubernetes doesn't know: refuse the object, warn, or ignore the field.",
+)
+config_option = click.option(
+    "--config",
+    type=FILE,
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration or a Policy. Without it, kube-scheduler's defaults.",
+)
+provider_option = click.option(
+    "--algorithm-provider",
+    metavar="NAME",
+    help=f"Instead of a file, an algorithm provider: {' or '.join(PRESETS.names()) or _NONE}.",
+)
+gates_option = click.option(
+    "--feature-gates",
+    multiple=True,
+    metavar="GATE=true|false,...",
+    help="kube-scheduler's feature gates, and those of Policies. Repeatable.",
+)
+kube_version_option = click.option(
+    "--kube-version",
+    metavar="1.N",
+    help=f"The version of Kubernetes whose feature gates are the defaults: {', '.join(VERSIONS)}.",
+)
+html_option = click.option(
+    "--html",
+    type=FILE,
+    metavar="FILE",
+    help="Also write a page to look at: one file that loads nothing. Needs the extra html.",
+)
 
 
 class SelectHost(StrEnum):
@@ -133,15 +138,15 @@ class SelectHost(StrEnum):
         return None
 
 
-SelectHostOption = Annotated[
-    SelectHost,
-    typer.Option(
-        help=(
-            "Which of the nodes with the highest score: a random one, each in turn as until v1.15, or the "
-            "first by name."
-        )
+select_host_option = click.option(
+    "--select-host",
+    type=Values(SelectHost),
+    default=SelectHost.RANDOM.value,
+    help=(
+        "Which of the nodes with the highest score: a random one, each in turn as until v1.15, or the "
+        "first by name."
     ),
-]
+)
 
 
 def _time(text: str) -> datetime:
@@ -149,7 +154,7 @@ def _time(text: str) -> datetime:
         return read_time(text, datetime)
     except FieldErrors:
         hint = f"; did you mean {text}Z?" if _is_time(f"{text}Z") else ""
-        raise typer.BadParameter(f"{text!r} is no time such as 2006-01-02T15:04:05Z{hint}") from None
+        raise click.BadParameter(f"{text!r} is no time such as 2006-01-02T15:04:05Z{hint}") from None
 
 
 def _is_time(text: str) -> bool:
@@ -166,35 +171,36 @@ def _seconds(text: str) -> float:
     try:
         seconds = read_duration(text, float)
     except FieldErrors:
-        raise typer.BadParameter(f"{text!r} is no duration such as 3ms or 1.5s") from None
+        raise click.BadParameter(f"{text!r} is no duration such as 3ms or 1.5s") from None
     if not 0 <= seconds <= LONGEST_ATTEMPT:
-        raise typer.BadParameter(f"{text!r} is not between 0s and 1h")
+        raise click.BadParameter(f"{text!r} is not between 0s and 1h")
     return seconds
 
 
-StartTimeOption = Annotated[
-    datetime | None,
-    typer.Option(
-        parser=_time,
-        metavar="TIME",
-        help="When virtual time begins, e.g. 2006-01-02T15:04:05Z. Default: when the first pod was made.",
-    ),
-]
-AttemptTimeOption = Annotated[
-    float | None,
-    typer.Option(
-        parser=_seconds,
-        metavar="DURATION",
-        help="Virtual time that each attempt to schedule a pod takes, e.g. 3ms. Default: none.",
-    ),
-]
-SeedOption = Annotated[
-    int, typer.Option(metavar="N", help="Seed of the random choice between nodes with equal scores.")
-]
-ParallelismOption = Annotated[
-    int,
-    typer.Option(
-        min=1, metavar="N", help="Threads for plugins. Faster only if plugins block; decisions don't change."
-    ),
-]
-NoProgressOption = Annotated[bool, typer.Option("--no-progress", help="No progress bar.")]
+start_time_option = click.option(
+    "--start-time",
+    type=_time,
+    metavar="TIME",
+    help="When virtual time begins, e.g. 2006-01-02T15:04:05Z. Default: when the first pod was made.",
+)
+attempt_time_option = click.option(
+    "--attempt-time",
+    type=_seconds,
+    metavar="DURATION",
+    help="Virtual time that each attempt to schedule a pod takes, e.g. 3ms. Default: none.",
+)
+seed_option = click.option(
+    "--seed",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Seed of the random choice between nodes with equal scores.",
+)
+parallelism_option = click.option(
+    "--parallelism",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Threads for plugins. Faster only if plugins block; decisions don't change.",
+)
+no_progress_option = click.option("--no-progress", is_flag=True, help="No progress bar.")

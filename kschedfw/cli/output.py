@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+import click
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -249,7 +249,7 @@ def page_of(file: Path | None) -> StaticPage | None:
     try:
         return StaticPage(file)
     except MissingExtraError as error:
-        raise typer.Exit(complain(f"--html: {error}", ExitCode.NOTHING_TO_DO)) from None
+        raise click.exceptions.Exit(complain(f"--html: {error}", ExitCode.NOTHING_TO_DO)) from None
 
 
 MOST_NAMED = 3

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import attrs
-import typer
+import click
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -21,7 +21,7 @@ from kschedfw.api.convert import json_name
 from kschedfw.api.quantity import Quantity
 from kschedfw.cli.construction import refused_plugin
 from kschedfw.cli.learned_facts import learned_facts
-from kschedfw.cli.plugins_new import NEW_HELP, new_plugin
+from kschedfw.cli.plugins_new import new_plugin
 from kschedfw.cli.tables import LIST_WIDTH, print_parts, stdout_console
 from kschedfw.config.effective import plain
 from kschedfw.framework.errors import PluginError
@@ -175,12 +175,10 @@ def _type_name(hint: Any) -> str:
     return getattr(hint, "__name__", str(hint))
 
 
-plugins_app = typer.Typer(
-    help="Show the installed plugins, or create a new one.",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+@click.group("plugins", help="Show the installed plugins, or create a new one.")
+def plugins() -> None:
+    pass
+
 
 WIDE = 160
 """From this width on, in columns, the list is a table; in a narrower one names would be wrapped."""
@@ -188,11 +186,14 @@ WIDE = 160
 _LAID_OUT = re.compile(r"^(\s|[-*] |[|>])", re.MULTILINE)
 """A line of a paragraph that is a list, a table, a quotation or code."""
 
-_AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@plugins_app.command("list", help="List every plugin that a profile may enable.")
-def list_plugins(as_json: _AsJson = False) -> None:
+@plugins.command("list", help="List every plugin that a profile may enable.")
+@_json_option
+def list_plugins(
+    as_json: bool,
+) -> None:
     found = summaries(Registry())
     if as_json:
         print(json.dumps([each.to_json() for each in found], indent=2, ensure_ascii=False))
@@ -201,10 +202,12 @@ def list_plugins(as_json: _AsJson = False) -> None:
         print_parts(console, _wide(found) if console.width >= WIDE else _narrow(found))
 
 
-@plugins_app.command("show", help="Show one plugin: what it does, its arguments and its hooks.")
+@plugins.command("show", help="Show one plugin: what it does, its arguments and its hooks.")
+@click.argument("name", metavar="NAME", help="The plugin's name, as in a profile.")
+@_json_option
 def show_plugin(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The plugin's name, as in a profile.")],
-    as_json: _AsJson = False,
+    name: str,
+    as_json: bool,
 ) -> None:
     registry = Registry()
     found = summary(registry, name)
@@ -216,9 +219,7 @@ def show_plugin(
         print_parts(stdout_console(), _parts(found, learned))
 
 
-plugins_app.command("new", help=NEW_HELP, short_help="Make a distribution with a plugin, to begin from.")(
-    new_plugin
-)
+plugins.add_command(new_plugin)
 
 
 def _wide(found: list[PluginSummary]) -> Iterator[RenderableType]:

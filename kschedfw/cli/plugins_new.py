@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 import kschedfw
 from kschedfw.api.extensions import checkout, how_to_install
@@ -21,6 +20,7 @@ from kschedfw.api.records import frozen
 from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain
+from kschedfw.cli.options import FILE, Values
 from kschedfw.framework.runtime.registry import Registry
 
 _OF_COPIER = re.compile(r"^Validation error for question '(\w+)'")
@@ -52,24 +52,29 @@ class Licence(StrEnum):
     BSD = "BSD-3-Clause"
 
 
+@click.command("new", help=NEW_HELP, short_help="Make a distribution with a plugin, to begin from.")
+@click.argument("name", metavar="NAME", help="The distribution's name.")
+@click.option(
+    "--dest",
+    type=FILE,
+    metavar="DIR",
+    help="Where to put it: a new or an empty directory. Without it, ./NAME.",
+)
+@click.option("--class-name", metavar="NAME", help="The plugin's name, if it isn't to be made from NAME.")
+@click.option("--command", metavar="NAME", help="A subcommand to add to kschedfw.")
+@click.option("--description", metavar="TEXT", help="What the plugin does, in one line.")
+@click.option("--author", metavar="NAME", help="The copyright holder.")
+@click.option("--license", "licence", type=Values(Licence), help="The project's licence.")
+@click.option("--defaults", is_flag=True, help="Use defaults instead of asking.")
 def new_plugin(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The distribution's name.")],
-    dest: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where to put it: a new or an empty directory. Without it, ./NAME."),
-    ] = None,
-    class_name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The plugin's name, if it isn't to be made from NAME.")
-    ] = None,
-    command: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A subcommand to add to kschedfw.")
-    ] = None,
-    description: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the plugin does, in one line.")
-    ] = None,
-    author: Annotated[str | None, typer.Option(metavar="NAME", help="The copyright holder.")] = None,
-    licence: Annotated[Licence | None, typer.Option("--license", help="The project's licence.")] = None,
-    defaults: Annotated[bool, typer.Option("--defaults", help="Use defaults instead of asking.")] = False,
+    name: str,
+    dest: Path | None,
+    class_name: str | None,
+    command: str | None,
+    description: str | None,
+    author: str | None,
+    licence: Licence | None,
+    defaults: bool,
 ) -> None:
     names = ProjectNames.of(name, class_name)
     target = Path(names.distribution) if dest is None else dest
@@ -108,7 +113,7 @@ def _generate(target: Path, answers: Mapping[str, str], *, ask: bool) -> None:
         from copier.errors import CopierError
     except ModuleNotFoundError:
         needs = f"plugins new needs the extra new: {how_to_install('kschedfw', 'new')}"
-        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
+        raise click.exceptions.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
 
     # The nearest directory that exists is on the target's file system, where renaming works.
     there = next(path for path in (target, *target.absolute().parents) if path.is_dir())
@@ -125,7 +130,7 @@ def _generate(target: Path, answers: Mapping[str, str], *, ask: bool) -> None:
                 quiet=True,
             )
         except KeyboardInterrupt:
-            raise typer.Exit(ExitCode.INTERRUPTED) from None
+            raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
         except (CopierError, ValueError) as error:
             # copier refuses the value of an option.
             raise UsageError(_OF_COPIER.sub(r"--\1", str(error))) from error

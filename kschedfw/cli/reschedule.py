@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Annotated
 
 import attrs
-import typer
+import click
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -22,17 +21,15 @@ OPTION = "--reschedule"
 ALL = "all"
 NODE = "node:"
 
-RescheduleOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        OPTION,
-        metavar="WHAT",
-        help=(
-            "Unbind pods first, except pods of DaemonSets and mirror pods: all, node:NAME, or a label "
-            "selector (app=web). Repeatable."
-        ),
+reschedule_option = click.option(
+    OPTION,
+    multiple=True,
+    metavar="WHAT",
+    help=(
+        "Unbind pods first, except pods of DaemonSets and mirror pods: all, node:NAME, or a label "
+        "selector (app=web). Repeatable."
     ),
-]
+)
 
 Wanted = Callable[[Pod], bool]
 

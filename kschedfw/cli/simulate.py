@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated
 
 import attrs
-import typer
+import click
 
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
@@ -17,7 +18,7 @@ from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.api.words import counted
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
-from kschedfw.cli.input_options import DEFAULT_OPTIONS, ClusterOptions, with_input_options
+from kschedfw.cli.input_options import ClusterOptions, cluster_options
 from kschedfw.cli.inputs import (
     Input,
     refusal_notes,
@@ -25,18 +26,19 @@ from kschedfw.cli.inputs import (
     version_notes,
 )
 from kschedfw.cli.options import (
-    AttemptTimeOption,
-    ClusterArgument,
-    HtmlOption,
-    NoProgressOption,
-    ParallelismOption,
+    FILE,
     SelectHost,
-    SelectHostOption,
-    StartTimeOption,
+    attempt_time_option,
+    cluster_argument,
+    html_option,
+    no_progress_option,
+    parallelism_option,
+    select_host_option,
+    start_time_option,
 )
 from kschedfw.cli.output import NO_OBJECTS, lack_of_work, page_of, print_report, progress_bar, reading_bar
-from kschedfw.cli.reschedule import RescheduleOption
 from kschedfw.cli.reschedule import reschedule as free_bound_pods
+from kschedfw.cli.reschedule import reschedule_option
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.simulator import Arrivals, Failures, Simulation, Timeline
 
@@ -58,77 +60,83 @@ Exit codes:
   130  interrupted; the report has the results so far
 """
 
-simulate_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@simulate_app.command(help=SIMULATE_HELP)
-@with_input_options
+@click.command("simulate", help=SIMULATE_HELP)
+@cluster_argument
+@cluster_options
+@select_host_option
+@reschedule_option
+@click.option("--arrivals", is_flag=True, help="Pods arrive and end at their own times, if they have any.")
+@click.option(
+    "--arrival-rate",
+    type=float,
+    metavar="N",
+    help="Pods without an arrival time arrive at random times, N per second.",
+)
+@click.option(
+    "--mean-duration",
+    type=float,
+    metavar="SECONDS",
+    help="Pods without a duration run this long, on average.",
+)
+@click.option(
+    "--ignore-own-times",
+    is_flag=True,
+    help="Use --arrival-rate and --mean-duration for all pods, also for those with times of their own.",
+)
+@start_time_option
+@attempt_time_option
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Seed of the random choice between nodes with equal scores, and of random times.",
+)
+@click.option(
+    "--percentage",
+    type=click.IntRange(0, 100),
+    metavar="X",
+    help="percentageOfNodesToScore; 0 is kube-scheduler's own rule. Replaces the configuration's value; a"
+    " profile's own takes precedence.",
+)
+@parallelism_option
+@click.option(
+    "--explain",
+    "explanations",
+    type=FILE,
+    metavar="FILE",
+    help="Write the details of every attempt (JSON lines; see `kschedfw explain --from`).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, with every decision.")
+@html_option
+@no_progress_option
+@click.option(
+    "--fail-fast", is_flag=True, help="End when a plugin fails, and report what was done until then."
+)
+@click.option(
+    "--plugin-times", is_flag=True, help="Measure how long the hooks of each plugin take, and print it."
+)
 def simulate(
-    cluster: ClusterArgument = None,
-    given: ClusterOptions = DEFAULT_OPTIONS,
-    select_host: SelectHostOption = SelectHost.RANDOM,
-    reschedule: RescheduleOption = None,
-    arrivals: Annotated[
-        bool, typer.Option("--arrivals", help="Pods arrive and end at their own times, if they have any.")
-    ] = False,
-    arrival_rate: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="Pods without an arrival time arrive at random times, N per second."),
-    ] = None,
-    mean_duration: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Pods without a duration run this long, on average."),
-    ] = None,
-    ignore_own_times: Annotated[
-        bool,
-        typer.Option(
-            "--ignore-own-times",
-            help="Use --arrival-rate and --mean-duration for all pods, also for those with times of their own.",
-        ),
-    ] = False,
-    start_time: StartTimeOption = None,
-    attempt_time: AttemptTimeOption = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Seed of the random choice between nodes with equal scores, and of random times.",
-        ),
-    ] = 0,
-    percentage: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=100,
-            metavar="X",
-            help=(
-                "percentageOfNodesToScore; 0 is kube-scheduler's own rule. Replaces the configuration's value; a"
-                " profile's own takes precedence."
-            ),
-        ),
-    ] = None,
-    parallelism: ParallelismOption = 1,
-    explanations: Annotated[
-        Path | None,
-        typer.Option(
-            "--explain",
-            metavar="FILE",
-            help="Write the details of every attempt (JSON lines; see `kschedfw explain --from`).",
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the report as JSON, with every decision.")
-    ] = False,
-    html: HtmlOption = None,
-    no_progress: NoProgressOption = False,
-    fail_fast: Annotated[
-        bool,
-        typer.Option("--fail-fast", help="End when a plugin fails, and report what was done until then."),
-    ] = False,
-    plugin_times: Annotated[
-        bool,
-        typer.Option("--plugin-times", help="Measure how long the hooks of each plugin take, and print it."),
-    ] = False,
+    cluster: Sequence[Path],
+    given: ClusterOptions,
+    select_host: SelectHost,
+    reschedule: Sequence[str],
+    arrivals: bool,
+    arrival_rate: float | None,
+    mean_duration: float | None,
+    ignore_own_times: bool,
+    start_time: datetime | None,
+    attempt_time: float | None,
+    seed: int,
+    percentage: int | None,
+    parallelism: int,
+    explanations: Path | None,
+    as_json: bool,
+    html: Path | None,
+    no_progress: bool,
+    fail_fast: bool,
+    plugin_times: bool,
 ) -> None:
     # First: a page that can't be written is refused before anything takes time.
     page = page_of(html)
@@ -142,7 +150,7 @@ def simulate(
     if percentage is not None:
         configuration = attrs.evolve(configuration, percentage_of_nodes_to_score=percentage)
     by_version = tuple(version_notes(loaded, configuration.gates))
-    loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule or ())
+    loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule)
     with ExitStack() as stack:
         explaining = None
         if explanations is not None:
@@ -181,12 +189,12 @@ def simulate(
         page.write_simulation(loaded.cluster.list(Node), timeline, report)
     ended_early = fail_fast and failures.count > 0
     if report.interrupted and not ended_early:
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED)
     if failures.count:
         text = f"{failure_summary(failures)}{'; the simulation ended with it' * ended_early}"
-        raise typer.Exit(complain(text, ExitCode.FAILED))
+        raise click.exceptions.Exit(complain(text, ExitCode.FAILED))
     if lacking:
-        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+        raise click.exceptions.Exit(ExitCode.NOTHING_TO_DO)
 
 
 def _with_note_on_volumes(loaded: Input) -> Input:

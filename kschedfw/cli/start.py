@@ -23,7 +23,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
     If that is INTERRUPTED, a message on standard error says so.
     """
-    # First: importing Typer makes many lasting objects, too.
+    # First: importing the command makes many lasting objects, too.
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     try:
         code = _run(args)
@@ -45,8 +45,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def _run(args: Sequence[str] | None) -> int:
     try:
+        import click
         import rich
-        import typer
     except ModuleNotFoundError:
         from kschedfw.api.extensions import how_to_install
 
@@ -55,7 +55,7 @@ def _run(args: Sequence[str] | None) -> int:
         )
         return 1
     # They were imported only to see whether they are installed.
-    del rich, typer
+    del click, rich
 
     from kschedfw.cli.app import run
 

@@ -7,15 +7,15 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
 from xml.etree import ElementTree as ET
 
-import typer
+import click
 
 from kschedfw.api.field_errors import printable
 from kschedfw.api.records import frozen
 from kschedfw.api.words import counted
 from kschedfw.cli.exits import ExitCode, complain, tell
+from kschedfw.cli.options import FILE
 from kschedfw.testing.case_runner import Runner, shown_problems
 from kschedfw.testing.cases import SUFFIXES, Case, CaseError, find_suites, read_cases
 
@@ -32,8 +32,6 @@ Exit codes:
   70   a bug in kschedfw
   130  interrupted
 """
-
-test_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @frozen
@@ -60,22 +58,24 @@ class CaseResult:
         }
 
 
-@test_app.command(help=TEST_HELP)
+@click.command("test", help=TEST_HELP)
+@click.argument(
+    "paths", type=FILE, nargs=-1, required=True, metavar="PATH...", help="Suites, or directories of them."
+)
+@click.option("--update", is_flag=True, help="Write the files of `placements` instead of comparing them.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option("--junit", type=FILE, metavar="FILE", help="Also write the results as JUnit's XML, for CI.")
 def run_suites(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Suites, or directories of them.")],
-    update: Annotated[
-        bool, typer.Option("--update", help="Write the files of `placements` instead of comparing them.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the results as JUnit's XML, for CI.")
-    ] = None,
+    paths: Sequence[Path],
+    update: bool,
+    as_json: bool,
+    junit: Path | None,
 ) -> None:
     cases = _cases(paths)
     if not cases:
         where = ", ".join(map(str, paths))
         why = f"no case in {where}: in a directory, the files whose names end in {SUFFIXES[0]} are read"
-        raise typer.Exit(complain(why, ExitCode.NOTHING_TO_DO))
+        raise click.exceptions.Exit(complain(why, ExitCode.NOTHING_TO_DO))
     runner = Runner(update=update or None)
     results = []
     for case in cases:
@@ -91,9 +91,9 @@ def run_suites(
         told = (f"{outcomes.count(each)} {each}" for each in dict.fromkeys(("passed", *outcomes)))
         print(f"{counted(len(results), 'case')}: {', '.join(told)}")
     if "error" in outcomes:
-        raise typer.Exit(ExitCode.BAD_INPUT)
+        raise click.exceptions.Exit(ExitCode.BAD_INPUT)
     if "failed" in outcomes:
-        raise typer.Exit(ExitCode.FAILED)
+        raise click.exceptions.Exit(ExitCode.FAILED)
 
 
 def _cases(paths: Sequence[Path]) -> list[Case]:
@@ -107,7 +107,7 @@ def _cases(paths: Sequence[Path]) -> list[Case]:
             wrong += error.errors
     if wrong:
         tell(wrong)
-        raise typer.Exit(complain("a suite is refused, so no case was run", ExitCode.BAD_INPUT))
+        raise click.exceptions.Exit(complain("a suite is refused, so no case was run", ExitCode.BAD_INPUT))
     return found
 
 

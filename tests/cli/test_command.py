@@ -45,7 +45,7 @@ def test_python_dash_m(cluster_dir: Path) -> None:
 
 
 def test_import_needs_no_extra() -> None:
-    code = "import sys, kschedfw.cli; assert not {'typer', 'click', 'rich'} & sys.modules.keys()"
+    code = "import sys, kschedfw.cli; assert not {'click', 'rich'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -61,7 +61,7 @@ class TestMain:
     def test_needs_the_extra(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        monkeypatch.setitem(sys.modules, "typer", None)
+        monkeypatch.setitem(sys.modules, "click", None)
         with pytest.raises(SystemExit) as end:
             main([])
         assert end.value.code == 1
@@ -110,7 +110,7 @@ class TestMain:
         assert capsys.readouterr() == ("", "kschedfw: interrupted\n")
 
 
-@pytest.mark.parametrize("module", ["kschedfw.cli", "typer", "kschedfw.cli.app", "rich.console", "numpy"])
+@pytest.mark.parametrize("module", ["kschedfw.cli", "click", "kschedfw.cli.app", "rich.console", "numpy"])
 def test_interrupted_while_importing(module: str) -> None:
     """Ctrl-C arrives while this is imported; numpy is when the subcommand is."""
     code = f"""
@@ -137,7 +137,7 @@ def test_the_script_starts_where_imports_are_guarded() -> None:
     assert project["project"]["scripts"] == {"kschedfw": "kschedfw_command:main"}
 
 
-@pytest.mark.parametrize("missing", ["typer", "rich"])
+@pytest.mark.parametrize("missing", ["click", "rich"])
 def test_running_it_without_the_extra(missing: str) -> None:
     code = f"import sys; sys.modules[{missing!r}] = None; from kschedfw.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -8,18 +8,16 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import attrs
+import click
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from kschedfw import make_node
 from kschedfw.api import Manifests, Node
 from kschedfw.cli import (
-    DEFAULT_CHOICE,
-    DEFAULT_OPTIONS,
     MANIFESTS,
-    NO_LIVE_CLUSTER,
     ClusterOptions,
+    ConfigurationChoice,
     Given,
     Live,
     Progress,
@@ -27,10 +25,11 @@ from kschedfw.cli import (
     SourceCluster,
     SourceOption,
     UsageError,
+    cluster_options,
+    live_options,
     read_input,
-    with_input_options,
 )
-from kschedfw.cli.live import SOURCES
+from kschedfw.cli.live import NO_LIVE_CLUSTER, SOURCES
 
 WITHOUT_KUBERNETES = """
 import importlib.metadata as metadata, sys
@@ -76,16 +75,16 @@ def installed(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
     monkeypatch.setattr("kschedfw.cli.input_options.SOURCES", attrs.evolve(SOURCES))  # which looks again
 
 
-def asking() -> tuple[typer.Typer, list[Live]]:
+def asking() -> tuple[click.Command, list[Live]]:
     """A command that asks about a cluster, and the clusters that it was asked about."""
-    app, asked = typer.Typer(), list[Live]()
+    asked = list[Live]()
 
-    @app.command()
-    @with_input_options
-    def ask(live: Live = NO_LIVE_CLUSTER) -> None:
+    @click.command()
+    @live_options
+    def ask(live: Live) -> None:
         asked.append(live)
 
-    return app, asked
+    return ask, asked
 
 
 def without_kubernetes(*commands: str) -> list[tuple[int, str]]:
@@ -118,21 +117,21 @@ def test_an_option_of_an_installed_source_names_the_cluster_that_is_read(install
 
 @pytest.mark.parametrize("installed", [["BACKUPS"]], indirect=True)
 def test_one_parameter_has_all_options_of_a_cluster_and_its_configuration(installed: None) -> None:
-    app, asked = typer.Typer(), list[ClusterOptions]()
+    asked = list[ClusterOptions]()
 
-    @app.command()
-    @with_input_options
-    def ask(given: ClusterOptions = DEFAULT_OPTIONS) -> None:
+    @click.command()
+    @cluster_options
+    def ask(given: ClusterOptions) -> None:
         asked.append(given)
 
     options = "--backup some/where --pods more.yaml --skip-invalid --kube-version 1.37 --limit pods=7"
-    assert CliRunner().invoke(app, options.split()).exit_code == 0
+    assert CliRunner().invoke(ask, options.split()).exit_code == 0
     (given,) = asked
     assert (list(given.pods), given.live.title, given.format) == ([Path("more.yaml")], "where", MANIFESTS)
     assert (given.reading.skip_invalid, given.reading.limits.pods) == (True, 7)
     assert given.chosen.load().gates.version == "1.37"
-    assert CliRunner().invoke(app, []).exit_code == 0
-    assert asked[1].chosen == DEFAULT_CHOICE
+    assert CliRunner().invoke(ask, []).exit_code == 0
+    assert asked[1].chosen == ConfigurationChoice(None, None, (), None)
 
 
 @pytest.mark.parametrize("installed", [["BACKUPS"]], indirect=True)

@@ -18,15 +18,13 @@ GREET = Command("Greet a node.", "greeter_app:app")
 NO_APP = Command("Do nothing.", "greeter_app:missing")
 """
 APP = """
-from typing import Annotated
-
-import typer
-
-app = typer.Typer()
+import click
 
 
-@app.command()
-def greet(node: str, loudly: Annotated[bool, typer.Option("--loudly")] = False) -> None:
+@click.command()
+@click.argument("node")
+@click.option("--loudly", is_flag=True)
+def app(node: str, loudly: bool) -> None:
     print(f"Hello, {node}{'!' if loudly else '.'}")
 """
 

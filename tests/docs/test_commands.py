@@ -10,11 +10,9 @@ import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+import click
 import pytest
-import typer
-from typer.main import get_command
 
 from kschedfw.cli.commands import COMMANDS
 
@@ -65,13 +63,13 @@ def parse(arguments: list[str]) -> None:
         click.UsageError: there is no such subcommand or option, or a value is invalid.
     """
     name, *rest = arguments
-    command: Any = get_command(COMMANDS.load(name).load())
-    while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
+    command = COMMANDS.load(name).load()
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         name, *rest = rest
         assert name in command.commands, f"{name}: no such subcommand"
         command = command.commands[name]
     with (
-        suppress(typer.Exit),
+        suppress(click.exceptions.Exit),
         command.make_context(name, rest),
     ):  # an option may end the command while it is parsed
         pass

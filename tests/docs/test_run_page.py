@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import typer
-from kschedfw_kubernetes.cli.run import RUN_HELP, run_app
+from kschedfw_kubernetes.cli.run import RUN_HELP, run
 
 from kschedfw.cli.exits import ExitCode
 from kschedfw.config import parse_configuration
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
-COMMAND = typer.main.get_command(run_app)
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -33,12 +31,12 @@ def test_the_configuration_that_is_shown_stands_beside_kube_scheduler() -> None:
 
 def test_every_flag_is_there() -> None:
     documented = re.findall(r"--[a-z-]+", " ".join(row[0] for row in rows("Flags")))
-    flags = [next(each for each in parameter.opts if each.startswith("--")) for parameter in COMMAND.params]
+    flags = [next(each for each in parameter.opts if each.startswith("--")) for parameter in run.params]
     assert sorted(documented) == sorted(set(flags) - {"--help"})
 
 
 def test_defaults_are_those_of_the_command() -> None:
-    defaults = {parameter.opts[0]: str(parameter.default) for parameter in COMMAND.params}
+    defaults = {parameter.opts[0]: str(parameter.default) for parameter in run.params}
     shown = {row[0].split("`")[1].split()[0]: row[1] for row in rows("Flags")}
     for flag in ("--bind-address", "--secure-port", "--authorization-always-allow-paths", "--v"):
         assert shown[flag] == defaults[flag]

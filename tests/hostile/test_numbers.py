@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
+import click
 import pytest
-import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -63,19 +62,16 @@ CLUSTER = """
 """
 
 
+NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
+# A function reads a duration, a size or a time.
+READ = click.types.FuncParamType
+
+
 def options() -> Iterator[tuple[str, str]]:
     """Each option of each command that takes a number, a duration, a time or a limit."""
     for name in COMMANDS.names():
-        application = COMMANDS.load(name).load()
-        if len(application.registered_commands) != 1:
-            continue  # a group, whose commands take no numbers
-        (registered,) = application.registered_commands
-        assert registered.callback is not None
-        kinds = get_type_hints(registered.callback)
-        for parameter in typer.main.get_command(application).params:
-            kind = kinds[str(parameter.name)]
-            is_number = not {int, float, datetime}.isdisjoint((kind, *get_args(kind)))
-            if is_number or parameter.name == "limit":
+        for parameter in COMMANDS.load(name).load().params:
+            if isinstance(parameter.type, (*NUMBERS, READ)) or parameter.name == "limit":
                 yield name, parameter.opts[0]
 
 

@@ -30,7 +30,7 @@ from .reproduction import run_command as run_command
 from .reproduction import task as task
 from .reproduction import tell as tell
 from .results.keeping import Keeper as Keeper
-from .results.keeping import KeepOption as KeepOption
+from .results.keeping import keep_option as keep_option
 from .results.keeping import kept as kept
 from .results.reading import read_results as read_results
 from .results.reading import read_series as read_series

@@ -6,4 +6,4 @@ from typing import Final
 
 from kschedfw.cli import Command
 
-MCP: Final = Command("Answer agents' questions about a cluster.", "kschedfw_mcp.cli.mcp:mcp_app")
+MCP: Final = Command("Answer agents' questions about a cluster.", "kschedfw_mcp.cli.mcp:mcp")

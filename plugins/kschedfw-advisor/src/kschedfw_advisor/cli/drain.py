@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from kschedfw import Node
 from kschedfw.cli import (
-    DEFAULT_OPTIONS,
     ClusterOptions,
     ExitCode,
-    NoProgressOption,
-    SeedOption,
     UsageError,
     check_name,
+    cluster_options,
     labelled_progress_bar,
-    with_input_options,
+    no_progress_option,
+    seed_option,
 )
 from kschedfw_advisor.cli.drain_output import print_drain, to_json
 from kschedfw_advisor.cli.what_if_input import (
-    IgnorePendingOption,
-    JsonOption,
     asked_about,
+    ignore_pending_option,
+    json_option,
     schedule_pending,
 )
 from kschedfw_advisor.drain_plan import emptydir_data, plan_drain
@@ -50,26 +49,29 @@ Exit codes:
   130  interrupted
 """
 
-drain_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@drain_app.command(help=DRAIN_HELP)
-@with_input_options
+@click.command("drain", help=DRAIN_HELP)
+@click.argument(
+    "arguments", nargs=-1, required=True, metavar="CLUSTER NODE...", help="Manifests, and the nodes to drain."
+)
+@cluster_options
+@click.option(
+    "--delete-emptydir-data",
+    is_flag=True,
+    help="Evict pods with emptyDir volumes, too, whose data is lost by it.",
+)
+@ignore_pending_option
+@seed_option
+@json_option
+@no_progress_option
 def drain(
-    arguments: Annotated[
-        list[str], typer.Argument(metavar="CLUSTER NODE...", help="Manifests, and the nodes to drain.")
-    ],
-    given: ClusterOptions = DEFAULT_OPTIONS,
-    delete_emptydir_data: Annotated[
-        bool,
-        typer.Option(
-            "--delete-emptydir-data", help="Evict pods with emptyDir volumes, too, whose data is lost by it."
-        ),
-    ] = False,
-    ignore_pending: IgnorePendingOption = False,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
-    no_progress: NoProgressOption = False,
+    arguments: Sequence[str],
+    given: ClusterOptions,
+    delete_emptydir_data: bool,
+    ignore_pending: bool,
+    seed: int,
+    as_json: bool,
+    no_progress: bool,
 ) -> None:
     files, nodes = ([], arguments) if given.live.is_wanted else (arguments[:1], arguments[1:])
     if not nodes:
@@ -99,4 +101,4 @@ def drain(
         else:
             print_drain(plan, asked.background)
     if not plan.succeeds:
-        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+        raise click.exceptions.Exit(ExitCode.NOTHING_TO_DO)

@@ -5,28 +5,28 @@ from __future__ import annotations
 import secrets
 import sys
 import webbrowser
+from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from kschedfw.api import how_to_install
 from kschedfw.cli import (
-    DEFAULT_OPTIONS,
-    ClusterArgument,
     ClusterOptions,
     ExitCode,
+    FloatRange,
     Live,
-    NoProgressOption,
-    RescheduleOption,
-    SeedOption,
     candidates_of,
+    cluster_argument,
+    cluster_options,
     complain,
+    no_progress_option,
     reading_bar,
     refusal_notes,
+    reschedule_option,
+    seed_option,
     tell,
-    with_input_options,
 )
 from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.config import WHAT_THERE_IS
@@ -53,45 +53,48 @@ Exit codes:
   143  the same by SIGTERM
 """
 
-explore_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@explore_app.command(help=EXPLORE_HELP)
-@with_input_options
+@click.command("explore", help=EXPLORE_HELP)
+@cluster_argument
+@cluster_options
+@click.option(
+    "--profile",
+    multiple=True,
+    metavar="WHAT",
+    help=f"Another configuration for simulations side by side: {WHAT_THERE_IS}. Repeatable.",
+)
+@reschedule_option
+@seed_option
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="0 takes a free port.")
+@click.option(
+    "--allowed-host",
+    multiple=True,
+    metavar="NAME",
+    help="A name by which the page may be addressed; addresses and localhost are always allowed. Repeatable.",
+)
+@click.option("--open", "open_browser", is_flag=True, help="Open the page in this machine's browser.")
+@click.option(
+    "--every",
+    type=FloatRange(0),
+    default=10.0,
+    metavar="SECONDS",
+    help="How often to read a live cluster again, so that the page follows it. It is read once with 0, and "
+    "with standard input on top of it.",
+)
+@no_progress_option
 def explore(
-    cluster: ClusterArgument = None,
-    given: ClusterOptions = DEFAULT_OPTIONS,
-    profile: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WHAT",
-            help=f"Another configuration for simulations side by side: {WHAT_THERE_IS}. Repeatable.",
-        ),
-    ] = None,
-    reschedule: RescheduleOption = None,
-    seed: SeedOption = 0,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes a free port.")] = 0,
-    allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A name by which the page may be addressed; addresses and localhost are always allowed. Repeatable.",
-        ),
-    ] = None,
-    open_browser: Annotated[
-        bool, typer.Option("--open", help="Open the page in this machine's browser.")
-    ] = False,
-    every: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="How often to read a live cluster again, so that the page follows it. It is read once with 0, and "
-            "with standard input on top of it.",
-        ),
-    ] = 10.0,
-    no_progress: NoProgressOption = False,
+    cluster: Sequence[Path],
+    given: ClusterOptions,
+    profile: Sequence[str],
+    reschedule: Sequence[str],
+    seed: int,
+    host: str,
+    port: int,
+    allowed_host: Sequence[str],
+    open_browser: bool,
+    every: float,
+    no_progress: bool,
 ) -> None:
     try:
         # Imported here, since other commands don't need it.
@@ -104,14 +107,14 @@ def explore(
         from kschedfw_advisor.explore.workbench import Workbench
     except ModuleNotFoundError:
         needs = f"explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}"
-        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
+        raise click.exceptions.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
 
     configuration = given.chosen.load()
-    others = candidates_of(profile or [], at_least=0)
+    others = candidates_of(profile, at_least=0)
     live = given.live
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
         loaded = given.read(cluster, progress=bar, show_progress=not no_progress)
-    loaded, _ = free_bound_pods(loaded, reschedule or ())
+    loaded, _ = free_bound_pods(loaded, reschedule)
     tell((*loaded.problems, *loaded.notes, *refusal_notes(loaded.refused)))
     bench = Workbench(loaded.cluster, configuration)
     try:
@@ -120,19 +123,19 @@ def explore(
         )
     except MissingExtraError:
         needs = f"explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}"
-        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
+        raise click.exceptions.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
     # Standard input can be read only once.
-    if live.is_wanted and every and STDIN not in (*(cluster or ()), *given.pods):
+    if live.is_wanted and every and STDIN not in (*cluster, *given.pods):
 
         def read_again() -> Reading:
             again = given.read(cluster, show_progress=False)
-            return Reading(free_bound_pods(again, reschedule or ())[0].cluster, reports_of(again))
+            return Reading(free_bound_pods(again, reschedule)[0].cluster, reports_of(again))
 
         app.follow(read_again, Reading(loaded.cluster, reports_of(loaded)), every)
     listening = listen(host, port)
     address, port = listening.getsockname()[:2]
     token = secrets.token_urlsafe(32)
-    guarded = Guarded(app.asgi, Access.of(token, allowed_host or (), port))
+    guarded = Guarded(app.asgi, Access.of(token, allowed_host, port))
     if not ip_address(address).is_loopback:
         print(
             f"kschedfw: warning: the page is reachable from other machines, at {address}, without encryption",
@@ -153,5 +156,5 @@ def explore(
 
 def _title(cluster: list[Path] | None, live: Live) -> str:
     """Return what the page is about, in a few words."""
-    files = [path.name or str(path) for path in cluster or ()]
+    files = [path.name or str(path) for path in cluster]
     return ", ".join([*([live.title] if live.is_wanted else []), *files])

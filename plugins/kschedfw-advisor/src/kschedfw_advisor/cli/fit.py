@@ -6,27 +6,26 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from kschedfw.cli import (
-    DEFAULT_OPTIONS,
-    ClusterArgument,
+    FILE,
     ClusterOptions,
     ExitCode,
-    NoProgressOption,
-    SeedOption,
     UsageError,
+    cluster_argument,
+    cluster_options,
     labelled_progress_bar,
-    with_input_options,
+    no_progress_option,
+    seed_option,
 )
 from kschedfw_advisor.cli.fit_output import Answer, Fits, print_fit
 from kschedfw_advisor.cli.pod_templates import PodOptions, PodTemplate, Template, read_pod_templates
 from kschedfw_advisor.cli.what_if_input import (
-    IgnorePendingOption,
-    JsonOption,
     asked_about,
+    ignore_pending_option,
+    json_option,
     schedule_pending,
 )
 from kschedfw_advisor.quotas import allowances
@@ -54,44 +53,67 @@ Exit codes:
   130  interrupted
 """
 
-fit_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@fit_app.command(help=FIT_HELP)
-@with_input_options
+@click.command("fit", help=FIT_HELP)
+@cluster_argument
+@click.option(
+    "--pod", type=FILE, multiple=True, metavar="FILE", help="The manifest of a pod or workload. Repeatable."
+)
+@click.option(
+    "--image",
+    default="",
+    show_default=False,
+    metavar="NAME",
+    help="The image of the pod's (first) container.",
+)
+@click.option(
+    "--cpu",
+    default="",
+    show_default=False,
+    metavar="AMOUNT",
+    help="The CPU that its container requests, e.g. 500m.",
+)
+@click.option(
+    "--memory",
+    default="",
+    show_default=False,
+    metavar="AMOUNT",
+    help="The memory that its container requests, e.g. 1Gi.",
+)
+@click.option(
+    "--at-most",
+    type=click.IntRange(1, 1_000_000),
+    default=10_000,
+    metavar="N",
+    help="Stop after so many replicas of a pod.",
+)
+@cluster_options
+@ignore_pending_option
+@seed_option
+@click.option(
+    "--top", type=click.IntRange(1), default=5, metavar="N", help="How many nodes to name in each row."
+)
+@json_option
+@no_progress_option
 def fit(
-    cluster: ClusterArgument = None,
-    pod: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="The manifest of a pod or workload. Repeatable."),
-    ] = None,
-    image: Annotated[
-        str, typer.Option(metavar="NAME", help="The image of the pod's (first) container.")
-    ] = "",
-    cpu: Annotated[
-        str, typer.Option(metavar="AMOUNT", help="The CPU that its container requests, e.g. 500m.")
-    ] = "",
-    memory: Annotated[
-        str, typer.Option(metavar="AMOUNT", help="The memory that its container requests, e.g. 1Gi.")
-    ] = "",
-    at_most: Annotated[
-        int,
-        typer.Option(min=1, max=1_000_000, metavar="N", help="Stop after so many replicas of a pod."),
-    ] = 10_000,
-    given: ClusterOptions = DEFAULT_OPTIONS,
-    ignore_pending: IgnorePendingOption = False,
-    seed: SeedOption = 0,
-    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many nodes to name in each row.")] = 5,
-    as_json: JsonOption = False,
-    no_progress: NoProgressOption = False,
+    cluster: Sequence[Path],
+    pod: Sequence[Path],
+    image: str,
+    cpu: str,
+    memory: str,
+    at_most: int,
+    given: ClusterOptions,
+    ignore_pending: bool,
+    seed: int,
+    top: int,
+    as_json: bool,
+    no_progress: bool,
 ) -> None:
     requested = PodOptions(image, cpu, memory)
     with asked_about(cluster, given, seed=seed, show_progress=not no_progress) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
             what_if = asked.what_if
-            found = read_pod_templates(
-                pod or [], requested, given.reading, what_if.cluster, what_if.feature_gates
-            )
+            found = read_pod_templates(pod, requested, given.reading, what_if.cluster, what_if.feature_gates)
             templates = found.templates
             _check_schedulers(templates, asked.scheduler_names)
             schedule_pending(asked, ignore=ignore_pending, progress=progress)
@@ -124,7 +146,7 @@ def fit(
         else:
             print_fit(answer, top=top)
     if not all(each.fit.count and (each.allowed is None or each.allowed.count) for each in answer.alone):
-        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+        raise click.exceptions.Exit(ExitCode.NOTHING_TO_DO)
 
 
 def _wanted(template: Template) -> Wanted:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from kschedfw.cli import UsageError, tell
+from kschedfw.cli import FILE, UsageError, tell
 from kschedfw_advisor.node_groups import NodeGroup, NodeGroupError, read_node_groups
 
-NodeGroupOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="FILE",
-        help="Nodes that could be added: Node manifests, or mappings with name, template, min, max, price, selector. "
-        "Repeatable.",
-    ),
-]
+node_group_option = click.option(
+    "--node-group",
+    multiple=True,
+    type=FILE,
+    metavar="FILE",
+    help="Nodes that could be added: Node manifests, or mappings with name, template, min, max, price, selector. "
+    "Repeatable.",
+)
 
 
 def node_groups_of(paths: Sequence[Path]) -> tuple[NodeGroup, ...]:

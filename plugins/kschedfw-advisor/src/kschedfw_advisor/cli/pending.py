@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
-import typer
+import click
 
 from kschedfw import Node
 from kschedfw.cli import (
-    DEFAULT_OPTIONS,
-    ClusterArgument,
     ClusterOptions,
     ExitCode,
-    NoProgressOption,
-    SeedOption,
     UsageError,
     check_name,
+    cluster_argument,
+    cluster_options,
     labelled_progress_bar,
-    with_input_options,
+    no_progress_option,
+    seed_option,
 )
 from kschedfw.cluster import WorkloadName, workload_of, workload_of_controller
-from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
+from kschedfw_advisor.cli.node_groups import node_group_option, node_groups_of
 from kschedfw_advisor.cli.pending_output import print_odd_amounts, print_pending, to_json
-from kschedfw_advisor.cli.what_if_input import Asked, JsonOption, asked_about
+from kschedfw_advisor.cli.what_if_input import Asked, asked_about, json_option
 from kschedfw_advisor.lint import odd_amounts
 from kschedfw_advisor.pending import About, explain_pending, kinds_by_default, not_misspelt
 
@@ -45,45 +45,51 @@ Exit codes:
   130  interrupted
 """
 
-pending_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@pending_app.command(help=PENDING_HELP)
-@with_input_options
+@click.command("pending", help=PENDING_HELP)
+@cluster_argument
+@node_group_option
+@cluster_options
+@seed_option
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=3,
+    metavar="N",
+    help="How many changes to show for each kind of pod.",
+)
+@click.option(
+    "--kinds",
+    type=click.IntRange(0),
+    metavar="N",
+    help="For how many kinds of pods to look for help, those with the most pods first; by default 20, and more "
+    "in clusters of less than 1,000 nodes.",
+)
+@click.option(
+    "--lint/--no-lint",
+    is_flag=True,
+    help="Also name amounts of memory and storage that are a few bytes, wherever they stand: 512m for 512Mi.",
+)
+@click.option(
+    "--workload",
+    metavar="KIND/NAME",
+    help="Tell only of the pods of this workload: deployment/web or deployment/shop/web.",
+)
+@json_option
+@no_progress_option
 def pending(
-    cluster: ClusterArgument = None,
-    node_group: NodeGroupOption = None,
-    given: ClusterOptions = DEFAULT_OPTIONS,
-    seed: SeedOption = 0,
-    top: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many changes to show for each kind of pod.")
-    ] = 3,
-    kinds: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="For how many kinds of pods to look for help, those with the most pods first; by default 20, and more "
-            "in clusters of less than 1,000 nodes.",
-        ),
-    ] = None,
-    lint: Annotated[
-        bool,
-        typer.Option(
-            help="Also name amounts of memory and storage that are a few bytes, wherever they stand: 512m for 512Mi."
-        ),
-    ] = False,
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND/NAME",
-            help="Tell only of the pods of this workload: deployment/web or deployment/shop/web.",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
-    no_progress: NoProgressOption = False,
+    cluster: Sequence[Path],
+    node_group: Sequence[Path],
+    given: ClusterOptions,
+    seed: int,
+    top: int,
+    kinds: int | None,
+    lint: bool,
+    workload: str | None,
+    as_json: bool,
+    no_progress: bool,
 ) -> None:
-    groups = node_groups_of(node_group or [])
+    groups = node_groups_of(node_group)
     with asked_about(cluster, given, seed=seed, show_progress=not no_progress, namespaces=True) as asked:
         about = _about(asked, workload)
         with labelled_progress_bar(enabled=not no_progress) as progress:
@@ -109,7 +115,7 @@ def pending(
             if odd:
                 print_odd_amounts(odd)
     if answer.whys:
-        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+        raise click.exceptions.Exit(ExitCode.NOTHING_TO_DO)
 
 
 def _about(asked: Asked, text: str | None) -> About | None:

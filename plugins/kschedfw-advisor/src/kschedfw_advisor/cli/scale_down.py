@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
 
-import typer
+import click
 
 from kschedfw.cli import (
-    DEFAULT_OPTIONS,
-    ClusterArgument,
     ClusterOptions,
     ExitCode,
-    NoProgressOption,
-    SeedOption,
+    cluster_argument,
+    cluster_options,
     labelled_progress_bar,
-    with_input_options,
+    no_progress_option,
+    seed_option,
 )
-from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
+from kschedfw_advisor.cli.node_groups import node_group_option, node_groups_of
 from kschedfw_advisor.cli.scale_down_output import print_scale_down, to_json
 from kschedfw_advisor.cli.what_if_input import (
-    IgnorePendingOption,
-    JsonOption,
     asked_about,
+    ignore_pending_option,
+    json_option,
     schedule_pending,
 )
 from kschedfw_advisor.scale_down import plan_scale_down
@@ -47,27 +47,31 @@ Exit codes:
   130  interrupted
 """
 
-scale_down_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@scale_down_app.command(help=SCALE_DOWN_HELP)
-@with_input_options
+@click.command("scale-down", help=SCALE_DOWN_HELP)
+@cluster_argument
+@node_group_option
+@cluster_options
+@click.option(
+    "--delete-emptydir-data",
+    is_flag=True,
+    help="Let pods with emptyDir volumes move, whose data is lost by it.",
+)
+@ignore_pending_option
+@seed_option
+@json_option
+@no_progress_option
 def scale_down(
-    cluster: ClusterArgument = None,
-    node_group: NodeGroupOption = None,
-    given: ClusterOptions = DEFAULT_OPTIONS,
-    delete_emptydir_data: Annotated[
-        bool,
-        typer.Option(
-            "--delete-emptydir-data", help="Let pods with emptyDir volumes move, whose data is lost by it."
-        ),
-    ] = False,
-    ignore_pending: IgnorePendingOption = False,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
-    no_progress: NoProgressOption = False,
+    cluster: Sequence[Path],
+    node_group: Sequence[Path],
+    given: ClusterOptions,
+    delete_emptydir_data: bool,
+    ignore_pending: bool,
+    seed: int,
+    as_json: bool,
+    no_progress: bool,
 ) -> None:
-    groups = node_groups_of(node_group or [])
+    groups = node_groups_of(node_group)
     with asked_about(cluster, given, seed=seed, show_progress=not no_progress) as asked:
         with labelled_progress_bar(enabled=not no_progress) as progress:
             schedule_pending(asked, ignore=ignore_pending, progress=progress)
@@ -79,4 +83,4 @@ def scale_down(
         else:
             print_scale_down(answer, asked.background)
     if not answer.removals:
-        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+        raise click.exceptions.Exit(ExitCode.NOTHING_TO_DO)

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 
-import typer
+import click
 
 from kschedfw.cli import (
-    DEFAULT_OPTIONS,
-    ClusterArgument,
     ClusterOptions,
     ExitCode,
-    NoProgressOption,
-    SeedOption,
     UsageError,
+    cluster_argument,
+    cluster_options,
     counted,
     labelled_progress_bar,
-    with_input_options,
+    no_progress_option,
+    seed_option,
 )
-from kschedfw_advisor.cli.node_groups import NodeGroupOption, node_groups_of
+from kschedfw_advisor.cli.node_groups import node_group_option, node_groups_of
 from kschedfw_advisor.cli.scale_up_output import print_scale_up, to_json
-from kschedfw_advisor.cli.what_if_input import JsonOption, asked_about
+from kschedfw_advisor.cli.what_if_input import asked_about, json_option
 from kschedfw_advisor.quotas import uncreated
 from kschedfw_advisor.scale_up import plan_scale_up
 
@@ -43,18 +44,21 @@ Exit codes:
   130  interrupted
 """
 
-scale_up_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@scale_up_app.command(help=SCALE_UP_HELP)
-@with_input_options
+@click.command("scale-up", help=SCALE_UP_HELP)
+@cluster_argument
+@node_group_option
+@cluster_options
+@seed_option
+@json_option
+@no_progress_option
 def scale_up(
-    cluster: ClusterArgument = None,
-    node_group: NodeGroupOption = None,
-    given: ClusterOptions = DEFAULT_OPTIONS,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
-    no_progress: NoProgressOption = False,
+    cluster: Sequence[Path],
+    node_group: Sequence[Path],
+    given: ClusterOptions,
+    seed: int,
+    as_json: bool,
+    no_progress: bool,
 ) -> None:
     if not node_group:
         raise UsageError("which nodes could be added? Give --node-group FILE")
@@ -73,4 +77,4 @@ def scale_up(
         else:
             print_scale_up(answer, groups, background)
     if answer.best.refused:
-        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+        raise click.exceptions.Exit(ExitCode.NOTHING_TO_DO)

@@ -7,38 +7,38 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Final, get_args
+from typing import Final, get_args
 
 import attrs
+import click
 import msgspec
-import typer
 from msgspec.structs import replace
 from rich.console import RenderableType
 
 from kschedfw import KschedfwError, SchedulerConfiguration, WhatIf
 from kschedfw.api.reading import STANDARD_INPUT, UnreadableError, only_document, read_at_most, shown
 from kschedfw.cli import (
-    DEFAULT_OPTIONS,
-    ClusterArgument,
+    FILE,
     ClusterOptions,
     ExitCode,
     Input,
-    NoProgressOption,
     UsageError,
     block,
+    cluster_argument,
+    cluster_options,
     counted,
+    no_progress_option,
     print_parts,
     reading_bar,
     refusal_notes,
     stdout_console,
     tell,
-    with_input_options,
 )
 from kschedfw.explain import SCHEMA_VERSION
 from kschedfw.what_if import ScalingPlan
 from kschedfw_advisor.cli import scaling_plan
 from kschedfw_advisor.cli.scaling_plan import read_plan
-from kschedfw_advisor.cli.what_if_input import JsonOption
+from kschedfw_advisor.cli.what_if_input import json_option
 from kschedfw_advisor.cli.what_if_output import counts_text
 from kschedfw_advisor.explore.changes import Change
 from kschedfw_advisor.explore.outcome import MOVES, Move, SimulatedOutcome, moves
@@ -73,7 +73,6 @@ Exit codes:
   130  interrupted
 """
 
-what_if_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _LOST: Final = ("no longer placed", "gone")
 
@@ -93,19 +92,20 @@ class Difference:
         return any(move.change in _LOST and move.before for move in self.moves)
 
 
-@what_if_app.command("what-if", help=WHAT_IF_HELP)
-@with_input_options
+@click.command("what-if", help=WHAT_IF_HELP)
+@cluster_argument
+@click.option("--changes", type=FILE, metavar="FILE", help="The changes; - is the standard input.")
+@click.option("--plan", type=FILE, metavar="FILE", help="An autoscaler's plan, instead of changes.")
+@cluster_options
+@json_option
+@no_progress_option
 def what_if(
-    cluster: ClusterArgument = None,
-    changes: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The changes; - is the standard input.")
-    ] = None,
-    plan: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An autoscaler's plan, instead of changes.")
-    ] = None,
-    given: ClusterOptions = DEFAULT_OPTIONS,
-    as_json: JsonOption = False,
-    no_progress: NoProgressOption = False,
+    cluster: Sequence[Path],
+    changes: Path | None,
+    plan: Path | None,
+    given: ClusterOptions,
+    as_json: bool,
+    no_progress: bool,
 ) -> None:
     if (changes is None) is (plan is None):
         raise UsageError("--changes FILE is needed: what changes; or --plan FILE, an autoscaler's plan")
@@ -126,7 +126,7 @@ def what_if(
     else:
         print_parts(stdout_console(), _parts(found, notes))
     if found.has_lost:
-        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+        raise click.exceptions.Exit(ExitCode.NOTHING_TO_DO)
 
 
 def _check(
@@ -144,7 +144,7 @@ def _check(
             told = [block(*(f"note: {note}" for note in notes))] if notes else []
             print_parts(stdout_console(), [*scaling_plan.parts(found), *told])
     if not found:
-        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+        raise click.exceptions.Exit(ExitCode.NOTHING_TO_DO)
 
 
 def read_changes(path: Path) -> tuple[Change, ...]:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
 import attrs
-import typer
+import click
 
 from kschedfw import Node, Pod, SchedulingError, WhatIf
 from kschedfw.api import without_collections
@@ -36,16 +36,15 @@ from kschedfw_advisor.cli.what_if_output import Background
 from kschedfw_advisor.reports import Reports
 from kschedfw_advisor.settling import settle
 
-IgnorePendingOption = Annotated[
-    bool,
-    typer.Option(
-        "--ignore-pending", help="Leave the cluster's pending pods out, instead of scheduling them first."
-    ),
-]
+ignore_pending_option = click.option(
+    "--ignore-pending",
+    is_flag=True,
+    help="Leave the cluster's pending pods out, instead of scheduling them first.",
+)
 LabelledProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")]
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with everything.")
 
 
 @attrs.frozen
@@ -75,7 +74,7 @@ def asked_about(
     the exit code after it.
 
     Raises:
-        typer.Exit: a plugin failed.
+        click.exceptions.Exit: a plugin failed.
     """
     configuration = given.chosen.load()
     with _lasting(), reading_bar(enabled=show_progress and not given.live.is_wanted) as progress:
@@ -100,12 +99,12 @@ def asked_about(
                 yield Asked(what_if, background, names, loaded.namespace)
     except SchedulingError as error:
         tell_failures(failures)
-        raise typer.Exit(complain(str(error), ExitCode.FAILED)) from None
+        raise click.exceptions.Exit(complain(str(error), ExitCode.FAILED)) from None
     finally:
         gc.unfreeze()
     tell_failures(failures)
     if failures.count:
-        raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
+        raise click.exceptions.Exit(complain(failure_summary(failures), ExitCode.FAILED))
 
 
 def reports_of(loaded: Input) -> Reports:

@@ -9,14 +9,14 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Annotated, Final
+from typing import IO, Final
 
-import typer
+import click
 
 from kschedfw.api import Named, to_manifest
-from kschedfw.cli import NoProgressOption, UsageError, counted, progress_bar, tell
+from kschedfw.cli import FILE, UsageError, counted, no_progress_option, progress_bar, tell
 from kschedfw_kubernetes.anonymize import Anonymizer
 from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, missing_lines, read_cluster
 from kschedfw_kubernetes.cluster.resources import parse_custom_kind
@@ -40,51 +40,46 @@ Exit codes:
 _SUFFIXES: Final = (".json", ".json.gz")
 
 
-dump_app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-
-@dump_app.command(help=DUMP_HELP)
+@click.command("dump", help=DUMP_HELP)
+@click.argument("file", type=FILE, metavar="FILE", help="What to write; - is the standard output.")
+@click.option("--kubeconfig", type=FILE, metavar="FILE", help="Read the cluster that this kubeconfig names.")
+@click.option("--context", metavar="NAME", help="Read the cluster of this context of the kubeconfig.")
+@click.option(
+    "--namespace",
+    metavar="NAME",
+    help="What is read where the user may not list all namespaces. Default: the context's.",
+)
+@click.option(
+    "--anonymize",
+    is_flag=True,
+    help="Replace names, labels, images and the like, each by the same everywhere: decisions stay the same.",
+)
+@click.option(
+    "--custom-kind",
+    multiple=True,
+    metavar="GROUP/VERSION/KIND",
+    help="Objects of a custom kind, too, such as scheduling.x-k8s.io/v1alpha1/PodGroup. Repeatable.",
+)
+@click.option(
+    "--annotation",
+    multiple=True,
+    metavar="KEY",
+    help="Keep this annotation, too, since a plugin of yours reads it. Repeatable.",
+)
+@no_progress_option
 def dump(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write; - is the standard output.")],
-    kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Read the cluster that this kubeconfig names.")
-    ] = None,
-    context: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Read the cluster of this context of the kubeconfig.")
-    ] = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="What is read where the user may not list all namespaces. Default: the context's.",
-        ),
-    ] = None,
-    anonymize: Annotated[
-        bool,
-        typer.Option(
-            "--anonymize",
-            help="Replace names, labels, images and the like, each by the same everywhere: decisions stay the same.",
-        ),
-    ] = False,
-    custom_kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="GROUP/VERSION/KIND",
-            help="Objects of a custom kind, too, such as scheduling.x-k8s.io/v1alpha1/PodGroup. Repeatable.",
-        ),
-    ] = None,
-    annotation: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="Keep this annotation, too, since a plugin of yours reads it. Repeatable.",
-        ),
-    ] = None,
-    no_progress: NoProgressOption = False,
+    file: Path,
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str | None,
+    anonymize: bool,
+    custom_kind: Sequence[str],
+    annotation: Sequence[str],
+    no_progress: bool,
 ) -> None:
     if str(file) != "-" and not file.name.lower().endswith(_SUFFIXES):
         raise UsageError(f"{file}: the file must end in {' or '.join(_SUFFIXES)}")
-    kinds = [parse_custom_kind(given, "--custom-kind") for given in custom_kind or ()]
+    kinds = [parse_custom_kind(given, "--custom-kind") for given in custom_kind]
     with progress_bar("reading the cluster", enabled=not no_progress) as progress:
         found = read_cluster(
             kubeconfig,
@@ -100,7 +95,7 @@ def dump(
             *(f"warning: {line}" for line in missing_lines(found.missing_rights)),
         ]
     )
-    annotations = SCHEDULING_ANNOTATIONS.union(annotation or ())
+    annotations = SCHEDULING_ANNOTATIONS.union(annotation)
     objects: Iterable[Named] = (
         scheduling_fields(obj, annotations) for obj in found.manifests.objects(skip_invalid=True)
     )

@@ -7,16 +7,17 @@ kubectl runs the first executable in PATH that is called `kubectl-` and the subc
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NoReturn
 
-from typer.main import get_command
+from click.shell_completion import ShellComplete
 
 from kschedfw.api import KschedfwError
 from kschedfw.cli import COMMANDS, ExitCode, complain
 from kschedfw.cli import main as run_command
+from kschedfw.cli.app import app
 from kschedfw_kubernetes.cluster.kubeconfig import current_context
 
 _CLUSTER_OPTIONS: Final = ("--context", "--kubeconfig")
@@ -33,14 +34,17 @@ def main() -> NoReturn:
     run_command(arguments)
 
 
-def complete() -> NoReturn:
+def complete() -> None:
     """Print the completions of the last argument, as kubectl asks for them."""
-    words = shlex.join(["kschedfw", *sys.argv[1:]])
-    os.environ.update(COMP_WORDS=words, COMP_CWORD=str(len(sys.argv) - 1), _KSCHEDFW_COMPLETE="complete_bash")
-    try:
-        run_command([])
-    finally:
-        print(_NO_FILES)
+    *before, begun = sys.argv[1:]
+    shell = ShellComplete(app, {}, "kschedfw", "_KSCHEDFW_COMPLETE")
+    # A subcommand that can't be loaded has no completions.
+    with suppress(KschedfwError):
+        for each in shell.get_completions(before, begun):
+            # The others ask the shell for names of files.
+            if each.type == "plain":
+                print(each.value)
+    print(_NO_FILES)
 
 
 def with_current_context(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
@@ -57,7 +61,7 @@ def with_current_context(arguments: Sequence[str], environment: Mapping[str, str
     if any(each.partition("=")[0] in _CLUSTER_OPTIONS for each in given):
         return given
     name, *rest = given
-    parameters = get_command(COMMANDS.load(name).load()).params
+    parameters = COMMANDS.load(name).load().params
     context = current_context(environment)
     if not context or not any("--context" in each.opts for each in parameters):
         return given

@@ -6,25 +6,25 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
-import typer
-from typer.core import TyperCommand
+import click
 
 from kschedfw import SchedulerConfiguration, SystemClock, format_duration
 from kschedfw.api import FieldErrors, how_to_install
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import (
+    FILE,
     ExitCode,
-    GatesOption,
-    KubeVersionOption,
     UsageError,
     complain,
+    gates_option,
+    kube_version_option,
     selected_configuration,
 )
 from kschedfw.config import BOOLEANS, overridden, written
@@ -73,13 +73,13 @@ def _duration(text: str) -> float:
     try:
         return read_duration(text, float)
     except FieldErrors:
-        raise typer.BadParameter(f"{text!r} is no duration such as 15s or 1m30s") from None
+        raise click.BadParameter(f"{text!r} is no duration such as 15s or 1m30s") from None
 
 
 def _verbosity(text: str | int) -> int:
     given = str(text).removeprefix("=")  # Go accepts flags in the form -v=2, too.
     if not given.isdecimal():
-        raise typer.BadParameter(f"{given!r} is no number such as 2")
+        raise click.BadParameter(f"{given!r} is no number such as 2")
     return int(given)
 
 
@@ -100,10 +100,10 @@ def _boolean(flag: str, text: str) -> bool:
     return BOOLEANS[text]
 
 
-class _GoFlags(TyperCommand):
+class _GoFlags(click.Command):
     """A command with Go's boolean flags, which may stand alone for true: `--profiling` for `--profiling=true`."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # The context is click's, or typer's own.
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         standing_alone = {
             flag for parameter in self.params if parameter.metavar == _BOOLEAN for flag in parameter.opts
         }
@@ -114,197 +114,254 @@ class _GoFlags(TyperCommand):
         return super().parse_args(ctx, whole)
 
 
-run_app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-
-@run_app.command(cls=_GoFlags, help=RUN_HELP)
+@click.command("run", cls=_GoFlags, help=RUN_HELP)
+@click.pass_context
+@click.option("--config", type=FILE, metavar="FILE", help="A KubeSchedulerConfiguration or a Policy.")
+@gates_option
+@kube_version_option
+@click.option(
+    "--write-config-to",
+    type=FILE,
+    metavar="FILE",
+    help="Write the effective configuration there as a document, and end; - prints it.",
+)
+@click.option("--dry-run", is_flag=True, help="Decide and log, but write nothing to the cluster.")
+@click.option("--kubeconfig", metavar="FILE", help="How to reach the API server, and as whom.")
+@click.option("--master", metavar="URL", help="The API server, in place of the kubeconfig's.")
+@click.option("--kube-api-qps", type=float, metavar="N", help="Requests to the API server in a second.")
+@click.option("--kube-api-burst", type=int, metavar="N", help="How many of them may come at once.")
+@click.option(
+    "--leader-elect",
+    metavar=_BOOLEAN,
+    help="Whether only one of several replicas schedules at a time; default true.",
+)
+@click.option(
+    "--leader-elect-lease-duration",
+    type=_duration,
+    metavar="DURATION",
+    help="How long others wait for a leader to renew; default 15s.",
+)
+@click.option(
+    "--leader-elect-renew-deadline",
+    type=_duration,
+    metavar="DURATION",
+    help="How long a leader tries to renew; default 10s.",
+)
+@click.option(
+    "--leader-elect-retry-period",
+    type=_duration,
+    metavar="DURATION",
+    help="The time between attempts; default 2s.",
+)
+@click.option("--leader-elect-resource-lock", metavar="KIND", help="What is held: leases, nothing else.")
+@click.option(
+    "--leader-elect-resource-name", metavar="NAME", help="The lease's name; default kube-scheduler."
+)
+@click.option(
+    "--leader-elect-resource-namespace", metavar="NAMESPACE", help="Its namespace; default kube-system."
+)
+@click.option(
+    "--shared-state",
+    is_flag=True,
+    help="Schedule beside other active schedulers with this flag: each claims a place before it binds a pod. "
+    "No leader is elected.",
+)
+@click.option(
+    "--shared-state-share",
+    metavar="I/N",
+    help="Take the pods of part I (from 0) of N; default 0/1: all, whoever comes first has a pod.",
+)
+@click.option(
+    "--shared-state-namespace", metavar="NAMESPACE", help="Where the claims are kept; default kube-system."
+)
+@click.option(
+    "--bind-address", default="0.0.0.0", metavar="ADDRESS", help="Where health, metrics and so on are served."
+)
+@click.option(
+    "--secure-port",
+    type=click.IntRange(0, 65535),
+    default=10259,
+    metavar="N",
+    help="The port for that, with https; 0: none.",
+)
+@click.option(
+    "--tls-cert-file", type=FILE, metavar="FILE", help="The certificate (PEM). Default: a self-signed one."
+)
+@click.option("--tls-private-key-file", type=FILE, metavar="FILE", help="Its key (PEM).")
+@click.option(
+    "--cert-dir",
+    type=FILE,
+    metavar="DIRECTORY",
+    help="Where a self-signed certificate is kept for the next time.",
+)
+@click.option(
+    "--authentication-kubeconfig",
+    type=FILE,
+    metavar="FILE",
+    help="The API server that knows the callers. Default: the one of the scheduler.",
+)
+@click.option(
+    "--authorization-kubeconfig",
+    type=FILE,
+    metavar="FILE",
+    help="The API server that knows what they may do. Default: the same.",
+)
+@click.option(
+    "--authorization-always-allow-paths",
+    default="/healthz,/readyz,/livez",
+    metavar="PATH,...",
+    help="Paths that need no permission.",
+)
+@click.option(
+    "--authentication-skip-lookup",
+    metavar=_BOOLEAN,
+    help="Whether not to look up in the cluster who signs the certificates of callers; default false.",
+)
+@click.option(
+    "--client-ca-file",
+    type=FILE,
+    metavar="FILE",
+    help="Who signs the certificates of users (PEM). Default: looked up.",
+)
+@click.option(
+    "--requestheader-client-ca-file",
+    type=FILE,
+    metavar="FILE",
+    help="Who signs those of proxies, which say for whom a request is.",
+)
+@click.option(
+    "--requestheader-allowed-names",
+    default="",
+    show_default=False,
+    metavar="NAME,...",
+    help="The common names of these proxies; none: all.",
+)
+@click.option(
+    "--requestheader-username-headers",
+    default="x-remote-user",
+    metavar="HEADER,...",
+    help="Where they say the user's name.",
+)
+@click.option(
+    "--requestheader-uid-headers",
+    default="",
+    show_default=False,
+    metavar="HEADER,...",
+    help="Where they say the user's uid.",
+)
+@click.option(
+    "--requestheader-group-headers",
+    default="x-remote-group",
+    metavar="HEADER,...",
+    help="Where they say the user's groups.",
+)
+@click.option(
+    "--requestheader-extra-headers-prefix",
+    default="x-remote-extra-",
+    metavar="PREFIX,...",
+    help="How headers with more about the user begin.",
+)
+@click.option(
+    "--tls-min-version",
+    default="",
+    show_default=False,
+    metavar="VERSION",
+    help="VersionTLS10 to VersionTLS13; default VersionTLS12.",
+)
+@click.option(
+    "--tls-cipher-suites",
+    default="",
+    show_default=False,
+    metavar="NAME,...",
+    help="Those up to TLS 1.2, by Go's names. Default: OpenSSL's.",
+)
+@click.option(
+    "--profiling",
+    default="false",
+    metavar=_BOOLEAN,
+    help="Whether there are profiles under /debug/pprof; default false.",
+)
+@click.option("--disabled-metrics", multiple=True, metavar="NAME,...", help="Metrics that aren't exposed.")
+@click.option(
+    "--recorder",
+    multiple=True,
+    metavar="NAME,...",
+    help="Recorders of metrics of installed distributions, which are told beside Prometheus'.",
+)
+@click.option(
+    "--show-hidden-metrics-for-version",
+    default="",
+    show_default=False,
+    metavar="VERSION",
+    help="1.35, which changes nothing: no metric is hidden.",
+)
+@click.option(
+    "--loop-timeout",
+    type=_duration,
+    metavar="DURATION",
+    help="After which a scheduling loop that doesn't come round is held to hang. "
+    "Default: 20s, and what extenders may take.",
+)
+@click.option(
+    "--v", "-v", type=_verbosity, default=0, metavar="N", help="How much to log: 2 decisions, 4 details."
+)
+@click.option(
+    "--vmodule",
+    default="",
+    show_default=False,
+    metavar="PATTERN=N,...",
+    help="How much single modules log, by their files' names; text only.",
+)
+@click.option(
+    "--logging-format", default="text", metavar="text|json", help="What a line of the log looks like."
+)
 def run(
-    context: typer.Context,
-    config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration or a Policy."),
-    ] = None,
-    feature_gates: GatesOption = None,
-    kube_version: KubeVersionOption = None,
-    write_config_to: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the effective configuration there as a document, and end; - prints it.",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Decide and log, but write nothing to the cluster.")
-    ] = False,
-    kubeconfig: Annotated[
-        str | None, typer.Option(metavar="FILE", help="How to reach the API server, and as whom.")
-    ] = None,
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="The API server, in place of the kubeconfig's.")
-    ] = None,
-    kube_api_qps: Annotated[
-        float | None, typer.Option(metavar="N", help="Requests to the API server in a second.")
-    ] = None,
-    kube_api_burst: Annotated[
-        int | None, typer.Option(metavar="N", help="How many of them may come at once.")
-    ] = None,
-    leader_elect: Annotated[
-        str | None,
-        typer.Option(
-            metavar=_BOOLEAN,
-            help="Whether only one of several replicas schedules at a time; default true.",
-        ),
-    ] = None,
-    leader_elect_lease_duration: Annotated[
-        float | None,
-        typer.Option(
-            parser=_duration,
-            metavar="DURATION",
-            help="How long others wait for a leader to renew; default 15s.",
-        ),
-    ] = None,
-    leader_elect_renew_deadline: Annotated[
-        float | None,
-        typer.Option(
-            parser=_duration, metavar="DURATION", help="How long a leader tries to renew; default 10s."
-        ),
-    ] = None,
-    leader_elect_retry_period: Annotated[
-        float | None,
-        typer.Option(parser=_duration, metavar="DURATION", help="The time between attempts; default 2s."),
-    ] = None,
-    leader_elect_resource_lock: Annotated[
-        str | None, typer.Option(metavar="KIND", help="What is held: leases, nothing else.")
-    ] = None,
-    leader_elect_resource_name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The lease's name; default kube-scheduler.")
-    ] = None,
-    leader_elect_resource_namespace: Annotated[
-        str | None, typer.Option(metavar="NAMESPACE", help="Its namespace; default kube-system.")
-    ] = None,
-    shared_state: Annotated[
-        bool,
-        typer.Option(
-            "--shared-state",
-            help="Schedule beside other active schedulers with this flag: each claims a place before it binds a pod. "
-            "No leader is elected.",
-        ),
-    ] = False,
-    shared_state_share: Annotated[
-        str | None,
-        typer.Option(
-            metavar="I/N",
-            help="Take the pods of part I (from 0) of N; default 0/1: all, whoever comes first has a pod.",
-        ),
-    ] = None,
-    shared_state_namespace: Annotated[
-        str | None,
-        typer.Option(metavar="NAMESPACE", help="Where the claims are kept; default kube-system."),
-    ] = None,
-    bind_address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where health, metrics and so on are served.")
-    ] = "0.0.0.0",
-    secure_port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="The port for that, with https; 0: none.")
-    ] = 10259,
-    tls_cert_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The certificate (PEM). Default: a self-signed one.")
-    ] = None,
-    tls_private_key_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
-    cert_dir: Annotated[
-        Path | None,
-        typer.Option(metavar="DIRECTORY", help="Where a self-signed certificate is kept for the next time."),
-    ] = None,
-    authentication_kubeconfig: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="The API server that knows the callers. Default: the one of the scheduler."
-        ),
-    ] = None,
-    authorization_kubeconfig: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The API server that knows what they may do. Default: the same."),
-    ] = None,
-    authorization_always_allow_paths: Annotated[
-        str, typer.Option(metavar="PATH,...", help="Paths that need no permission.")
-    ] = "/healthz,/readyz,/livez",
-    authentication_skip_lookup: Annotated[
-        str | None,
-        typer.Option(
-            metavar=_BOOLEAN,
-            help="Whether not to look up in the cluster who signs the certificates of callers; default false.",
-        ),
-    ] = None,
-    client_ca_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Who signs the certificates of users (PEM). Default: looked up."),
-    ] = None,
-    requestheader_client_ca_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Who signs those of proxies, which say for whom a request is."),
-    ] = None,
-    requestheader_allowed_names: Annotated[
-        str, typer.Option(metavar="NAME,...", help="The common names of these proxies; none: all.")
-    ] = "",
-    requestheader_username_headers: Annotated[
-        str, typer.Option(metavar="HEADER,...", help="Where they say the user's name.")
-    ] = "x-remote-user",
-    requestheader_uid_headers: Annotated[
-        str, typer.Option(metavar="HEADER,...", help="Where they say the user's uid.")
-    ] = "",
-    requestheader_group_headers: Annotated[
-        str, typer.Option(metavar="HEADER,...", help="Where they say the user's groups.")
-    ] = "x-remote-group",
-    requestheader_extra_headers_prefix: Annotated[
-        str, typer.Option(metavar="PREFIX,...", help="How headers with more about the user begin.")
-    ] = "x-remote-extra-",
-    tls_min_version: Annotated[
-        str, typer.Option(metavar="VERSION", help="VersionTLS10 to VersionTLS13; default VersionTLS12.")
-    ] = "",
-    tls_cipher_suites: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Those up to TLS 1.2, by Go's names. Default: OpenSSL's.")
-    ] = "",
-    profiling: Annotated[
-        str,
-        typer.Option(metavar=_BOOLEAN, help="Whether there are profiles under /debug/pprof; default false."),
-    ] = "false",
-    disabled_metrics: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,...", help="Metrics that aren't exposed.")
-    ] = None,
-    recorder: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Recorders of metrics of installed distributions, which are told beside Prometheus'.",
-        ),
-    ] = None,
-    show_hidden_metrics_for_version: Annotated[
-        str, typer.Option(metavar="VERSION", help="1.35, which changes nothing: no metric is hidden.")
-    ] = "",
-    loop_timeout: Annotated[
-        float | None,
-        typer.Option(
-            parser=_duration,
-            metavar="DURATION",
-            help="After which a scheduling loop that doesn't come round is held to hang. "
-            "Default: 20s, and what extenders may take.",
-        ),
-    ] = None,
-    v: Annotated[
-        int,
-        typer.Option(
-            "--v", "-v", parser=_verbosity, metavar="N", help="How much to log: 2 decisions, 4 details."
-        ),
-    ] = 0,
-    vmodule: Annotated[
-        str,
-        typer.Option(
-            metavar="PATTERN=N,...", help="How much single modules log, by their files' names; text only."
-        ),
-    ] = "",
-    logging_format: Annotated[
-        str, typer.Option(metavar="text|json", help="What a line of the log looks like.")
-    ] = "text",
+    context: click.Context,
+    config: Path | None,
+    feature_gates: Sequence[str],
+    kube_version: str | None,
+    write_config_to: Path | None,
+    dry_run: bool,
+    kubeconfig: str | None,
+    master: str | None,
+    kube_api_qps: float | None,
+    kube_api_burst: int | None,
+    leader_elect: str | None,
+    leader_elect_lease_duration: float | None,
+    leader_elect_renew_deadline: float | None,
+    leader_elect_retry_period: float | None,
+    leader_elect_resource_lock: str | None,
+    leader_elect_resource_name: str | None,
+    leader_elect_resource_namespace: str | None,
+    shared_state: bool,
+    shared_state_share: str | None,
+    shared_state_namespace: str | None,
+    bind_address: str,
+    secure_port: int,
+    tls_cert_file: Path | None,
+    tls_private_key_file: Path | None,
+    cert_dir: Path | None,
+    authentication_kubeconfig: Path | None,
+    authorization_kubeconfig: Path | None,
+    authorization_always_allow_paths: str,
+    authentication_skip_lookup: str | None,
+    client_ca_file: Path | None,
+    requestheader_client_ca_file: Path | None,
+    requestheader_allowed_names: str,
+    requestheader_username_headers: str,
+    requestheader_uid_headers: str,
+    requestheader_group_headers: str,
+    requestheader_extra_headers_prefix: str,
+    tls_min_version: str,
+    tls_cipher_suites: str,
+    profiling: str,
+    disabled_metrics: Sequence[str],
+    recorder: Sequence[str],
+    show_hidden_metrics_for_version: str,
+    loop_timeout: float | None,
+    v: int,
+    vmodule: str,
+    logging_format: str,
 ) -> None:
     # Before anything is changed: `/flagz` shows the values as they were given.
     shown_flags = _flags(context)
@@ -356,7 +413,7 @@ def run(
         from kschedfw_kubernetes.serve.recorders import made_recorders
     except ModuleNotFoundError:
         needs = f"run needs the extra run: {how_to_install('kschedfw-kubernetes', 'run')}"
-        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
+        raise click.exceptions.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
     if logging_format not in set(LoggingFormat):
         raise UsageError(f"--logging-format {logging_format}: there are {' and '.join(LoggingFormat)}")
     try:
@@ -408,8 +465,8 @@ def run(
         tls=tls,
         flags=shown_flags,
         profiling=has_profiles,
-        disabled_metrics=[name for given in disabled_metrics or () for name in _listed(given)],
-        recorders=made_recorders([name for given in recorder or () for name in _listed(given)]),
+        disabled_metrics=[name for given in disabled_metrics for name in _listed(given)],
+        recorders=made_recorders([name for given in recorder for name in _listed(given)]),
     )
     authentication = _reviewer(client, authentication_kubeconfig, requests)
     access = _access(authentication, _reviewer(client, authorization_kubeconfig, requests))
@@ -424,7 +481,7 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
-def _flags(context: typer.Context) -> dict[str, str]:
+def _flags(context: click.Context) -> dict[str, str]:
     """Return every flag's value, as Go prints it, by its name without `--`. A flag without a default is empty."""
     flags = {}
     for parameter in context.command.params:

@@ -6,18 +6,18 @@ import gc
 import os
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from kschedfw import Profile, Registry
 from kschedfw.api import how_to_install, without_collections
 from kschedfw.cli import (
-    DEFAULT_READING,
+    FILE,
     ExitCode,
     ReadingOptions,
     UsageError,
@@ -25,11 +25,11 @@ from kschedfw.cli import (
     enabled_plugin,
     given_args,
     read_manifest_input,
+    reading_options,
     refusal_notes,
     selected_configuration,
     selected_profile,
     tell,
-    with_input_options,
 )
 from kschedfw.cluster import Cluster
 from kschedfw_kubernetes.cluster import KubernetesCluster, NotSyncedError, connect
@@ -67,104 +67,112 @@ Exit codes:
 """
 
 
-serve_extender_app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-
-@serve_extender_app.command(help=SERVE_EXTENDER_HELP)
-@with_input_options
+@click.command("serve-extender", help=SERVE_EXTENDER_HELP)
+@click.option(
+    "--plugin",
+    multiple=True,
+    metavar="NAME[=WEIGHT]",
+    help="A plugin to run, and the weight of its score. Repeatable; one is needed, or a --config.",
+)
+@click.option(
+    "--args",
+    multiple=True,
+    metavar="NAME=JSON",
+    help="Arguments of a --plugin, as in a configuration's pluginConfig. Repeatable.",
+)
+@click.option(
+    "--config",
+    type=FILE,
+    metavar="FILE",
+    help="Instead of --plugin: run the plugins of a profile of this configuration.",
+)
+@click.option("--scheduler-name", metavar="NAME", help="Which profile of --config, if there are several.")
+@click.option(
+    "--cluster",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Manifests of nodes, pods and so on, or a directory. Repeatable.",
+)
+@click.option(
+    "--kubeconfig", type=FILE, metavar="FILE", help="Follow the live cluster that this kubeconfig names."
+)
+@click.option("--context", metavar="NAME", help="Follow the live cluster of this context of the kubeconfig.")
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8888,
+    metavar="N",
+    help="0 takes a free port and prints it.",
+)
+@click.option("--tls-cert", type=FILE, metavar="FILE", help="Serve https with this certificate (PEM).")
+@click.option("--tls-key", type=FILE, metavar="FILE", help="Its key (PEM).")
+@click.option(
+    "--tls-client-ca",
+    type=FILE,
+    metavar="FILE",
+    help="Answer only clients with a certificate signed by one of these authorities (PEM).",
+)
+@click.option(
+    "--allowed-host",
+    multiple=True,
+    metavar="NAME",
+    help="A name by which clients may address the server; addresses and localhost are always allowed, "
+    "* allows all. Repeatable.",
+)
+@click.option(
+    "--max-body-mib",
+    type=click.IntRange(1, 1024),
+    default=64,
+    metavar="N",
+    help="The largest request body. All requests together may have twice as much.",
+)
+@click.option(
+    "--parallelism",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Threads for plugins. Faster only if plugins block.",
+)
+@reading_options
 def serve_extender(
-    plugin: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME[=WEIGHT]",
-            help="A plugin to run, and the weight of its score. Repeatable; one is needed, or a --config.",
-        ),
-    ] = None,
-    args: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=JSON",
-            help="Arguments of a --plugin, as in a configuration's pluginConfig. Repeatable.",
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Instead of --plugin: run the plugins of a profile of this configuration."
-        ),
-    ] = None,
-    scheduler_name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Which profile of --config, if there are several."),
-    ] = None,
-    cluster: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Manifests of nodes, pods and so on, or a directory. Repeatable."),
-    ] = None,
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Follow the live cluster that this kubeconfig names."),
-    ] = None,
-    context: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Follow the live cluster of this context of the kubeconfig."),
-    ] = None,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="0 takes a free port and prints it.")
-    ] = 8888,
-    tls_cert: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Serve https with this certificate (PEM).")
-    ] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
-    tls_client_ca: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Answer only clients with a certificate signed by one of these authorities (PEM).",
-        ),
-    ] = None,
-    allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A name by which clients may address the server; addresses and localhost are always allowed, "
-            "* allows all. Repeatable.",
-        ),
-    ] = None,
-    max_body_mib: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=1024,
-            metavar="N",
-            help="The largest request body. All requests together may have twice as much.",
-        ),
-    ] = 64,
-    parallelism: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Threads for plugins. Faster only if plugins block.")
-    ] = 1,
-    reading: ReadingOptions = DEFAULT_READING,
+    plugin: Sequence[str],
+    args: Sequence[str],
+    config: Path | None,
+    scheduler_name: str | None,
+    cluster: Sequence[Path],
+    kubeconfig: Path | None,
+    context: str | None,
+    host: str,
+    port: int,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    tls_client_ca: Path | None,
+    allowed_host: Sequence[str],
+    max_body_mib: int,
+    parallelism: int,
+    reading: ReadingOptions,
 ) -> None:
     try:
         # Imported here, since other commands don't need it.
         from kschedfw_kubernetes.web.http_server import Server, configured, listen
     except ModuleNotFoundError:
         needs = f"serve-extender needs the extra serve: {how_to_install('kschedfw-kubernetes', 'serve')}"
-        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
+        raise click.exceptions.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
 
     from kschedfw_kubernetes.extender_server import ExtenderApp, ServerLimits
 
     registry = Registry()
-    profile = _profile(plugin or [], args or [], config, scheduler_name, registry)
-    with _cluster(cluster or [], reading, kubeconfig, context) as known:
+    profile = _profile(plugin, args, config, scheduler_name, registry)
+    with _cluster(cluster, reading, kubeconfig, context) as known:
         app = ExtenderApp(
             profile,
             registry=registry,
             cluster=known,
             parallelism=parallelism,
             limits=ServerLimits(body_bytes=max_body_mib << 20),
-            allowed_hosts=allowed_host or (),
+            allowed_hosts=allowed_host,
         )
         settings = configured(app)
         _set_certificates(settings, tls_cert, tls_key, tls_client_ca)

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import attrs
-import typer
+import click
 
 from kschedfw import (
     Evaluation,
@@ -25,12 +24,15 @@ from kschedfw import (
 )
 from kschedfw.api import DEFAULT_SCHEDULER_NAME
 from kschedfw.cli import (
+    FILE,
     ExitCode,
-    NoProgressOption,
+    FloatRange,
     UsageError,
+    Values,
     changed_default_profile,
     complain,
     enabled_plugin,
+    no_progress_option,
     progress_bar,
     selected_configuration,
     selected_profile,
@@ -47,7 +49,7 @@ from kschedfw_lab.bench.stage import ADAPTIVE, ALL_NODES, DEFAULT_TIME_LIMIT, Ca
 from kschedfw_lab.bench.tidy import FACTORS, keep
 from kschedfw_lab.bench.workloads import DISTINCT_WORKLOADS, WORKLOADS, find_workload
 from kschedfw_lab.cli.bench_output import print_bench_report
-from kschedfw_lab.results.keeping import KeepOption, kept
+from kschedfw_lab.results.keeping import keep_option, kept
 
 ALL = {"all": WORKLOADS, "all-distinct": DISTINCT_WORKLOADS}
 """The names that select several workloads."""
@@ -86,153 +88,148 @@ Exit codes:
 """
 
 
-bench_app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-
-@bench_app.command(help=BENCH_HELP)
+@click.command("bench", help=BENCH_HELP)
+@click.option(
+    "--workload", multiple=True, metavar="NAME|all|all-distinct", help="Default: basic. Repeatable."
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Default: the workload's. The numbers of pods change in proportion, unless given.",
+)
+@click.option(
+    "--init-pods", type=click.IntRange(0), metavar="M", help="Pods that are placed before the measurement."
+)
+@click.option("--pods", type=click.IntRange(1), metavar="P", help="Measured pods.")
+@click.option(
+    "--devices",
+    type=click.IntRange(1),
+    metavar="D",
+    help="Devices of each node, in workloads about devices. Default: the workload's.",
+)
+@click.option(
+    "--members",
+    type=click.IntRange(1),
+    metavar="G",
+    help="Pods of each group, in workloads of groups. Default: the workload's.",
+)
+@click.option(
+    "--racks",
+    type=click.IntRange(1),
+    metavar="R",
+    help="Racks of the nodes, of which each group keeps to one, in workloads of groups. With 1 it may be "
+    "anywhere. Default: the workload's.",
+)
+@click.option(
+    "--openb",
+    type=FILE,
+    metavar="DIR",
+    help=f"For the workload openb: where {NODES_FILE} and {PODS_FILE} of the OpenB trace are. "
+    "Without it, nodes and pods like the trace's are made.",
+)
+@click.option(
+    "--percentage",
+    type=click.IntRange(0, 100),
+    metavar="X",
+    help="percentageOfNodesToScore; 0 is kube-scheduler's own rule. Default: that of --profile, or else "
+    "both 0 and 100.",
+)
+@click.option(
+    "--profile",
+    type=FILE,
+    metavar="FILE",
+    help="Measure the profile of this configuration instead of the default profile.",
+)
+@click.option("--scheduler-name", metavar="NAME", help="Which profile of --profile, if there are several.")
+@click.option(
+    "--enable",
+    multiple=True,
+    metavar="NAME[=WEIGHT]",
+    help="A plugin to add to the default profile. Repeatable.",
+)
+@click.option(
+    "--disable",
+    multiple=True,
+    metavar="NAME",
+    help="A plugin to remove from the default profile. Repeatable.",
+)
+@click.option(
+    "--args",
+    multiple=True,
+    metavar="NAME=JSON",
+    help="Arguments for a plugin, as in a configuration's pluginConfig. Repeatable.",
+)
+@click.option(
+    "--compare/--no-compare",
+    default=True,
+    help="If the profile is changed, measure the default profile, too.",
+)
+@click.option(
+    "--evaluation",
+    type=Values(Evaluation),
+    default=Evaluation.MEMO.value,
+    help="How plugins are called: node by node, or by plans with kept answers. The decisions are the same.",
+)
+@click.option(
+    "--forms",
+    metavar="FORM,...",
+    help="Compare forms of the plugin of --enable instead: scalar, batch and memo, with the other plugins"
+    " unchanged. Measures the algorithm alone, in rounds.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(LEAST_REPEATS),
+    metavar="N",
+    help=f"For --forms: how often each form is measured. Default: {REPEATS}.",
+)
+@click.option(
+    "--growth",
+    type=Values(Axis),
+    help="Measure instead how time and memory grow with the number of nodes, of pods on them, or of "
+    "devices per node; or how time grows with the pods of a group, or with racks.",
+)
+@click.option("--sizes", metavar="N,N,...", help="For --growth: the numbers of what grows.")
+@click.option(
+    "--time-limit",
+    type=FloatRange(0.0),
+    default=DEFAULT_TIME_LIMIT,
+    metavar="SECONDS",
+    help="End a measurement after this time, even if pods are left.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@keep_option
+@no_progress_option
 def bench(
-    workload: Annotated[
-        list[str] | None, typer.Option(metavar="NAME|all|all-distinct", help="Default: basic. Repeatable.")
-    ] = None,
-    nodes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Default: the workload's. The numbers of pods change in proportion, unless given.",
-        ),
-    ] = None,
-    init_pods: Annotated[
-        int | None, typer.Option(min=0, metavar="M", help="Pods that are placed before the measurement.")
-    ] = None,
-    pods: Annotated[int | None, typer.Option(min=1, metavar="P", help="Measured pods.")] = None,
-    devices: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="D",
-            help="Devices of each node, in workloads about devices. Default: the workload's.",
-        ),
-    ] = None,
-    members: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="G", help="Pods of each group, in workloads of groups. Default: the workload's."
-        ),
-    ] = None,
-    racks: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="R",
-            help="Racks of the nodes, of which each group keeps to one, in workloads of groups. With 1 it may be "
-            "anywhere. Default: the workload's.",
-        ),
-    ] = None,
-    openb: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help=f"For the workload openb: where {NODES_FILE} and {PODS_FILE} of the OpenB trace are. "
-            "Without it, nodes and pods like the trace's are made.",
-        ),
-    ] = None,
-    percentage: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=100,
-            metavar="X",
-            help=(
-                "percentageOfNodesToScore; 0 is kube-scheduler's own rule. Default: that of --profile, or else "
-                "both 0 and 100."
-            ),
-        ),
-    ] = None,
-    profile: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Measure the profile of this configuration instead of the default profile."
-        ),
-    ] = None,
-    scheduler_name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Which profile of --profile, if there are several."),
-    ] = None,
-    enable: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME[=WEIGHT]", help="A plugin to add to the default profile. Repeatable."),
-    ] = None,
-    disable: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A plugin to remove from the default profile. Repeatable."),
-    ] = None,
-    args: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=JSON",
-            help="Arguments for a plugin, as in a configuration's pluginConfig. Repeatable.",
-        ),
-    ] = None,
-    compare: Annotated[
-        bool,
-        typer.Option(
-            "--compare/--no-compare", help="If the profile is changed, measure the default profile, too."
-        ),
-    ] = True,
-    evaluation: Annotated[
-        Evaluation,
-        typer.Option(
-            help=(
-                "How plugins are called: node by node, or by plans with kept answers. The decisions are the same."
-            )
-        ),
-    ] = Evaluation.MEMO,
-    forms: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FORM,...",
-            help=(
-                "Compare forms of the plugin of --enable instead: scalar, batch and memo, with the other plugins"
-                " unchanged. Measures the algorithm alone, in rounds."
-            ),
-        ),
-    ] = None,
-    repeats: Annotated[
-        int | None,
-        typer.Option(
-            min=LEAST_REPEATS,
-            metavar="N",
-            help=f"For --forms: how often each form is measured. Default: {REPEATS}.",
-        ),
-    ] = None,
-    growth: Annotated[
-        Axis | None,
-        typer.Option(
-            help=(
-                "Measure instead how time and memory grow with the number of nodes, of pods on them, or of "
-                "devices per node; or how time grows with the pods of a group, or with racks."
-            )
-        ),
-    ] = None,
-    sizes: Annotated[
-        str | None,
-        typer.Option(metavar="N,N,...", help="For --growth: the numbers of what grows."),
-    ] = None,
-    time_limit: Annotated[
-        float,
-        typer.Option(
-            min=0.0, metavar="SECONDS", help="End a measurement after this time, even if pods are left."
-        ),
-    ] = DEFAULT_TIME_LIMIT,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-    results: KeepOption = None,
-    no_progress: NoProgressOption = False,
+    workload: Sequence[str],
+    nodes: int | None,
+    init_pods: int | None,
+    pods: int | None,
+    devices: int | None,
+    members: int | None,
+    racks: int | None,
+    openb: Path | None,
+    percentage: int | None,
+    profile: Path | None,
+    scheduler_name: str | None,
+    enable: Sequence[str],
+    disable: Sequence[str],
+    args: Sequence[str],
+    compare: bool,
+    evaluation: Evaluation,
+    forms: str | None,
+    repeats: int | None,
+    growth: Axis | None,
+    sizes: str | None,
+    time_limit: float,
+    as_json: bool,
+    results: Path | None,
+    no_progress: bool,
 ) -> None:
     if profile is None:
         if scheduler_name is not None:
             raise UsageError("--scheduler-name goes with --profile")
-        measured = changed_default_profile(enable or [], disable or [], args or [])
+        measured = changed_default_profile(enable, disable, args)
     else:
         if enable or disable or args:
             raise UsageError(
@@ -242,7 +239,7 @@ def bench(
         percentage = configured if percentage is None else percentage
     # Check the profile first, so that nothing is measured in vain if it can't run.
     Framework(Registry(), measured, Parts(InMemoryCluster()))
-    compared = None if forms is None else _forms(forms, enable or [])
+    compared = None if forms is None else _forms(forms, enable)
     if compared is not None and (growth is not None or evaluation is not Evaluation.MEMO):
         raise UsageError("--forms is measured by itself; --growth and --evaluation don't go with it")
     if compared is None and repeats is not None:
@@ -331,9 +328,9 @@ def bench(
     else:
         print_bench_report(report)
     if problem:
-        raise typer.Exit(ExitCode.FAILED)
+        raise click.exceptions.Exit(ExitCode.FAILED)
     if interrupted:
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED)
 
 
 def _profile_of(

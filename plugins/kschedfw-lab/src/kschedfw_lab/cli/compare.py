@@ -5,46 +5,45 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from kschedfw import Node, Pod
 from kschedfw.cli import (
-    DEFAULT_READING,
-    MANIFESTS,
-    NO_LIVE_CLUSTER,
-    AttemptTimeOption,
-    ClusterArgument,
+    FILE,
     ExitCode,
-    FormatOption,
     Input,
     Live,
-    NoProgressOption,
-    ParallelismOption,
-    PodsOption,
     ReadingOptions,
-    RescheduleOption,
-    SeedOption,
     SelectHost,
-    SelectHostOption,
-    StartTimeOption,
     UsageError,
+    attempt_time_option,
     candidates_by_version,
     candidates_of,
+    cluster_argument,
     complain,
     failure_summary,
+    format_option,
     labelled_progress_bar,
     lack_of_work,
+    live_options,
+    no_progress_option,
+    parallelism_option,
+    pods_option,
     read_input,
     reading_bar,
+    reading_options,
     refusal_notes,
+    reschedule_option,
+    seed_option,
+    select_host_option,
+    start_time_option,
     tell,
     tell_failures,
     version_notes,
-    with_input_options,
 )
 from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.cluster import Cluster
@@ -54,7 +53,7 @@ from kschedfw_lab.cli.compare_output import page_writer, print_comparison
 from kschedfw_lab.compare import Comparison, Condition, ConditionError, Setup
 from kschedfw_lab.compare import compare as compare_candidates
 from kschedfw_lab.compare import failures as failed_conditions
-from kschedfw_lab.results.keeping import KeepOption, kept
+from kschedfw_lab.results.keeping import keep_option, kept
 from kschedfw_lab.sweep.measures import metrics_by_label
 
 FACTORS = ("policy", "seed")
@@ -78,85 +77,92 @@ Exit codes:
 """
 
 
-compare_app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-
-@compare_app.command(help=COMPARE_HELP)
-@with_input_options
+@click.command("compare", help=COMPARE_HELP)
+@cluster_argument
+@click.option(
+    "--profile",
+    "--config",
+    multiple=True,
+    metavar="WHAT",
+    help=f"What to compare: {WHAT_THERE_IS}. Give it two times or more.",
+)
+@click.option(
+    "--kube-version",
+    multiple=True,
+    metavar="VERSION",
+    help="Compare versions of Kubernetes instead, with one --profile or the default one, and find the changes "
+    f"that pods move by: {', '.join(VERSIONS)}. Give it two times or more.",
+)
+@pods_option
+@live_options
+@format_option
+@select_host_option
+@reschedule_option
+@start_time_option
+@attempt_time_option
+@seed_option
+@parallelism_option
+@reading_options
+@click.option(
+    "--fail-on",
+    multiple=True,
+    metavar="CONDITION",
+    help="Exit with 3 if this holds for any configuration except the first: moved, unplaced, 'moved > "
+    "5%', 'placed < baseline.placed' … Repeatable.",
+)
+@click.option(
+    "--show",
+    type=click.IntRange(0),
+    default=5,
+    metavar="N",
+    help="How many of the pods that fared differently to list.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the comparison as JSON, with every node and every pod that moved.",
+)
+@click.option(
+    "--html", type=FILE, metavar="FILE", help="Also write an HTML page with plots. Needs the extra compare."
+)
+@keep_option
+@no_progress_option
 def compare(
-    cluster: ClusterArgument = None,
-    profile: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--profile",
-            "--config",
-            metavar="WHAT",
-            help=f"What to compare: {WHAT_THERE_IS}. Give it two times or more.",
-        ),
-    ] = None,
-    kube_version: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kube-version",
-            metavar="VERSION",
-            help=(
-                "Compare versions of Kubernetes instead, with one --profile or the default one, and find the changes "
-                f"that pods move by: {', '.join(VERSIONS)}. Give it two times or more."
-            ),
-        ),
-    ] = None,
-    pods: PodsOption = None,
-    live: Live = NO_LIVE_CLUSTER,
-    format: FormatOption = MANIFESTS,
-    select_host: SelectHostOption = SelectHost.RANDOM,
-    reschedule: RescheduleOption = None,
-    start_time: StartTimeOption = None,
-    attempt_time: AttemptTimeOption = None,
-    seed: SeedOption = 0,
-    parallelism: ParallelismOption = 1,
-    reading: ReadingOptions = DEFAULT_READING,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help=(
-                "Exit with 3 if this holds for any configuration except the first: moved, unplaced, 'moved > "
-                "5%', 'placed < baseline.placed' … Repeatable."
-            ),
-        ),
-    ] = None,
-    show: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many of the pods that fared differently to list.")
-    ] = 5,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print the comparison as JSON, with every node and every pod that moved."
-        ),
-    ] = False,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            "--html", metavar="FILE", help="Also write an HTML page with plots. Needs the extra compare."
-        ),
-    ] = None,
-    results: KeepOption = None,
-    no_progress: NoProgressOption = False,
+    cluster: Sequence[Path],
+    profile: Sequence[str],
+    kube_version: Sequence[str],
+    pods: Sequence[Path],
+    live: Live,
+    format: str,
+    select_host: SelectHost,
+    reschedule: Sequence[str],
+    start_time: datetime | None,
+    attempt_time: float | None,
+    seed: int,
+    parallelism: int,
+    reading: ReadingOptions,
+    fail_on: Sequence[str],
+    show: int,
+    as_json: bool,
+    html: Path | None,
+    results: Path | None,
+    no_progress: bool,
 ) -> None:
     write_page = None if html is None else page_writer(html)
-    conditions = _conditions_of(fail_on or ())
+    conditions = _conditions_of(fail_on)
     remake = None
     if kube_version:
-        if len(profile or ()) > 1:
+        if len(profile) > 1:
             raise UsageError("--kube-version compares versions of one --profile")
         versions = candidates_by_version(profile[0] if profile else DEFAULT, kube_version)
         candidates, remake = versions.setups, versions.remake
     else:
-        candidates = candidates_of(profile or [])
+        candidates = candidates_of(profile)
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
-        loaded = read_input(format, cluster or [], pods or [], reading, live=live, progress=bar)
+        loaded = read_input(format, cluster, pods, reading, live=live, progress=bar)
     tell(loaded.problems)
-    loaded, _ = free_bound_pods(loaded, reschedule or ())
+    loaded, _ = free_bound_pods(loaded, reschedule)
     _check_pods(candidates, loaded.cluster)
     _check_resources(conditions, loaded.cluster)
     with (
@@ -194,16 +200,16 @@ def compare(
     if write_page is not None:
         write_page(comparison)
     if comparison.interrupted:
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED)
     if lacking:
-        raise typer.Exit(ExitCode.NOTHING_TO_DO)
+        raise click.exceptions.Exit(ExitCode.NOTHING_TO_DO)
     for failure in failed:
         complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
     # If a plugin fails, the figures prove nothing, whatever the conditions say.
     if failures.count:
-        raise typer.Exit(complain(failure_summary(failures), ExitCode.FAILED))
+        raise click.exceptions.Exit(complain(failure_summary(failures), ExitCode.FAILED))
     if failed:
-        raise typer.Exit(ExitCode.CONDITION_HOLDS)
+        raise click.exceptions.Exit(ExitCode.CONDITION_HOLDS)
 
 
 def _version_notes(loaded: Input, candidates: Sequence[Setup]) -> Iterator[str]:

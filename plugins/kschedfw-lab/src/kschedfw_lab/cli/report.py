@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from kschedfw.cli import ExitCode, complain, counted
+from kschedfw.cli import FILE, ExitCode, complain, counted
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.cli.report_output import print_analysis
 from kschedfw_lab.report.analysis import analyse
@@ -30,55 +30,54 @@ Exit codes:
   130  interrupted
 """
 
-report_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@report_app.command(help=REPORT_HELP)
+@click.command("report", help=REPORT_HELP)
+@click.argument("results", type=FILE, metavar="RESULTS", help="A directory of results, or a file.")
+@click.option(
+    "--baseline",
+    metavar="FACTOR[=VALUE][,…]",
+    help="The factor to compare, and the value that all others are compared with; without a value the first. "
+    "Default: the first factor that is crossed with the others.",
+)
+@click.option(
+    "--over",
+    multiple=True,
+    metavar="FACTOR",
+    help="A factor whose values are repetitions, as the seed's are. Repeatable.",
+)
+@click.option(
+    "--metric",
+    multiple=True,
+    metavar="NAME",
+    help="A metric, or a pattern: 'utilisation.*'. Repeatable; default: all.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the figures as JSON; a page is written only with --html."
+)
+@click.option(
+    "--html",
+    type=FILE,
+    metavar="FILE",
+    help="Where the page goes; default: report.html in the directory. Needs the extra compare.",
+)
 def report(
-    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A directory of results, or a file.")],
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FACTOR[=VALUE][,…]",
-            help=(
-                "The factor to compare, and the value that all others are compared with; without a value the first. "
-                "Default: the first factor that is crossed with the others."
-            ),
-        ),
-    ] = None,
-    over: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FACTOR", help="A factor whose values are repetitions, as the seed's are. Repeatable."
-        ),
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A metric, or a pattern: 'utilisation.*'. Repeatable; default: all."
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the figures as JSON; a page is written only with --html.")
-    ] = False,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where the page goes; default: report.html in the directory. Needs the extra compare.",
-        ),
-    ] = None,
+    results: Path,
+    baseline: str | None,
+    over: Sequence[str],
+    metric: Sequence[str],
+    as_json: bool,
+    html: Path | None,
 ) -> None:
     try:
         found = read_results(results)
         page = None if as_json and html is None else ReportPage(html or _beside(results))
     except MissingExtraError as error:
-        raise typer.Exit(complain(str(error), ExitCode.NOTHING_TO_DO)) from None
+        raise click.exceptions.Exit(complain(str(error), ExitCode.NOTHING_TO_DO)) from None
     runs = found.runs()
     if not runs:
-        raise typer.Exit(complain(f"{results}: no run has finished", ExitCode.NOTHING_TO_DO))
+        raise click.exceptions.Exit(complain(f"{results}: no run has finished", ExitCode.NOTHING_TO_DO))
     warnings = read_warnings(results) if results.is_dir() else ()
-    analysis = analyse(found, baseline, over=over or (), metrics=metric or (), notes=warnings)
+    analysis = analyse(found, baseline, over=over, metrics=metric, notes=warnings)
     if page is not None:
         series = read_series(results) if results.is_dir() else None
         page.write(analysis, runs, series, title=results.resolve().name)
@@ -90,7 +89,7 @@ def report(
         print(f"\npage: {page.file}")
     if len(analysis.failed) == len(runs):
         what = f"all of {counted(len(runs), 'run')} failed" if len(runs) > 1 else "the only run failed"
-        raise typer.Exit(complain(f"{results}: {what}", ExitCode.NOTHING_TO_DO))
+        raise click.exceptions.Exit(complain(f"{results}: {what}", ExitCode.NOTHING_TO_DO))
 
 
 def _beside(results: Path) -> Path:

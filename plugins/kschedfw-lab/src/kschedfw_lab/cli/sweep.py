@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
+from attrs import frozen
 
 from kschedfw.api import FieldErrors
 from kschedfw.api.reading import read_duration
-from kschedfw.cli import ExitCode, NoProgressOption, UsageError, complain, progress_bar, tell
+from kschedfw.cli import FILE, ExitCode, UsageError, complain, no_progress_option, progress_bar, tell
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.cli.sweep_output import print_dry_run, print_json_line, print_summary
 from kschedfw_lab.sweep.dask import TIMEOUT, dask_engine
@@ -57,71 +58,105 @@ def _duration(text: str) -> float:
     except FieldErrors:
         seconds = 0.0
     if seconds <= 0:
-        raise typer.BadParameter(f"{text!r} is no duration such as 90s or 10m")
+        raise click.BadParameter(f"{text!r} is no duration such as 90s or 10m")
     return seconds
 
 
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(min=1, max=1024, metavar="N", help="How many processes. Default: the processors."),
-]
+@frozen
+class EngineChoice:
+    """Where the runs of a sweep or a search are done, and where their results go."""
 
-DaskOption = Annotated[
-    str | None,
-    typer.Option(
+    results: Path | None
+    workers: int | None
+    dask: str | None
+    run_timeout: float | None
+    """Seconds that a run may take; None for no limit."""
+
+    def directory(self, spec: Path) -> Path:
+        """Return the directory of the results of this specification."""
+        return Path(f"{spec.stem}-results") if self.results is None else self.results
+
+    @contextmanager
+    def engine(self, distributions: Sequence[str]) -> Iterator[Engine]:
+        """Make the engine. Workers of a Dask cluster must have these distributions."""
+        if self.dask is None:
+            with local_engine(self.workers) as engine:
+                yield engine
+        else:
+            with dask_engine(self.dask, distributions, TIMEOUT) as engine:
+                yield engine
+
+
+def engine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of the engine and of its results, as its parameter `choice`."""
+
+    @click.option(
+        "--results",
+        type=FILE,
+        metavar="DIR",
+        help="Where the results go. Default: SPEC-results, by the file's name.",
+    )
+    @click.option(
+        "--workers",
+        type=click.IntRange(1, 1024),
+        metavar="N",
+        help="How many processes. Default: the processors.",
+    )
+    @click.option(
+        "--dask",
         metavar="ADDRESS",
         help="Run on the workers of the Dask cluster with this scheduler: tcp://HOST:8786. Needs the extra dask.",
-    ),
-]
-
-ResultsOption = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Where the results go. Default: SPEC-results, by the file's name."),
-]
-
-RunTimeoutOption = Annotated[
-    float | None,
-    typer.Option(
-        parser=_duration,
+    )
+    @click.option(
+        "--run-timeout",
+        type=_duration,
         metavar="DURATION",
         help="How long a run may take, such as 90s or 10m; one that takes longer has failed. Default: no limit.",
-    ),
-]
+    )
+    @wraps(command)
+    def gathering(
+        *,
+        results: Path | None,
+        workers: int | None,
+        dask: str | None,
+        run_timeout: float | None,
+        **others: object,
+    ) -> None:
+        if workers is not None and dask is not None:
+            raise UsageError(f"--workers {workers}: a Dask cluster has its own workers")
+        command(choice=EngineChoice(results, workers, dask, run_timeout), **others)
 
-sweep_app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    return gathering
 
 
-@sweep_app.command(help=SWEEP_HELP)
+@click.command("sweep", help=SWEEP_HELP)
+@click.argument("spec", type=FILE, metavar="SPEC", help="The specification, a YAML file.")
+@engine_options
+@click.option("--resume", is_flag=True, help="Skip the runs that the results have already.")
+@click.option("--retry-failed", is_flag=True, help="With --resume: do runs again that have failed.")
+@click.option("--parquet", is_flag=True, help="Write results.parquet as well. Needs the extra parquet.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="List the runs, and estimate how long they take: the first one is done to see.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print a line of JSON for each run, and one at the end."
+)
+@no_progress_option
 def sweep(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The specification, a YAML file.")],
-    results: ResultsOption = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Skip the runs that the results have already.")
-    ] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="With --resume: do runs again that have failed.")
-    ] = False,
-    workers: WorkersOption = None,
-    dask: DaskOption = None,
-    run_timeout: RunTimeoutOption = None,
-    parquet: Annotated[
-        bool, typer.Option("--parquet", help="Write results.parquet as well. Needs the extra parquet.")
-    ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="List the runs, and estimate how long they take: the first one is done to see."
-        ),
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a line of JSON for each run, and one at the end.")
-    ] = False,
-    no_progress: NoProgressOption = False,
+    spec: Path,
+    choice: EngineChoice,
+    resume: bool,
+    retry_failed: bool,
+    parquet: bool,
+    dry_run: bool,
+    as_json: bool,
+    no_progress: bool,
 ) -> None:
     if retry_failed and not resume:
         raise UsageError("--retry-failed goes with --resume")
-    check_engine(workers, dask)
-    directory = Path(f"{spec.stem}-results") if results is None else results
+    directory = choice.directory(spec)
     started = time.perf_counter()
     specification = Sweep.read(spec)
     plan = specification.plan()
@@ -129,7 +164,7 @@ def sweep(
     done = runs_done(directory, plan, resume=resume)
     todo = runs_to_do(plan, done, retry_failed=retry_failed)
     try:
-        with run_engine(workers, dask, plan.distributions) as engine:
+        with choice.engine(plan.distributions) as engine:
             if dry_run:
                 print_dry_run(plan, todo, _seconds_of_first(todo), engine, as_json=as_json)
                 return
@@ -145,36 +180,16 @@ def sweep(
                     resume=resume,
                     retry_failed=retry_failed,
                     parquet=parquet,
-                    timeout=run_timeout,
+                    timeout=choice.run_timeout,
                     progress=_progress(bar, as_json=as_json),
                 )
     except (MissingExtraError, EngineError) as error:
-        raise typer.Exit(complain(str(error), ExitCode.FAILED)) from None
+        raise click.exceptions.Exit(complain(str(error), ExitCode.FAILED)) from None
     print_summary(summary, plan, directory, time.perf_counter() - started, as_json=as_json)
     if summary.interrupted:
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED)
     if summary.failed:
-        raise typer.Exit(ExitCode.FAILED)
-
-
-def check_engine(workers: int | None, dask: str | None) -> None:
-    """Check that the options go together.
-
-    Raises UsageError: they don't.
-    """
-    if workers is not None and dask is not None:
-        raise UsageError(f"--workers {workers}: a Dask cluster has its own workers")
-
-
-@contextmanager
-def run_engine(workers: int | None, dask: str | None, distributions: Sequence[str]) -> Iterator[Engine]:
-    """Make the engine that a command's options ask for. Workers of a Dask cluster must have these distributions."""
-    if dask is None:
-        with local_engine(workers) as engine:
-            yield engine
-    else:
-        with dask_engine(dask, distributions, TIMEOUT) as engine:
-            yield engine
+        raise click.exceptions.Exit(ExitCode.FAILED)
 
 
 def _seconds_of_first(runs: Sequence[Run]) -> float:

@@ -6,21 +6,13 @@ import json
 import time
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated
 
-import typer
+import click
 
 from kschedfw.api.reading import printable
-from kschedfw.cli import ExitCode, NoProgressOption, complain, counted, progress_bar, tell
+from kschedfw.cli import FILE, ExitCode, complain, counted, no_progress_option, progress_bar, tell
 from kschedfw.scheduler import MissingExtraError
-from kschedfw_lab.cli.sweep import (
-    DaskOption,
-    ResultsOption,
-    RunTimeoutOption,
-    WorkersOption,
-    check_engine,
-    run_engine,
-)
+from kschedfw_lab.cli.sweep import EngineChoice, engine_options
 from kschedfw_lab.cli.sweep_output import duration
 from kschedfw_lab.sweep.errors import EngineError
 from kschedfw_lab.tuning.outcome import PairedScores, TrialEnd, Tuned
@@ -54,36 +46,33 @@ Exit codes:
   130  interrupted; the results have the runs that were done
 """
 
-tune_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@tune_app.command(help=TUNE_HELP)
+@click.command("tune", help=TUNE_HELP)
+@click.argument("spec", type=FILE, metavar="SPEC", help="The specification, a YAML file.")
+@engine_options
+@click.option("--resume", is_flag=True, help="Use the runs that the results have already.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@no_progress_option
 def tune(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="The specification, a YAML file.")],
-    results: ResultsOption = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Use the runs that the results have already.")
-    ] = False,
-    workers: WorkersOption = None,
-    dask: DaskOption = None,
-    run_timeout: RunTimeoutOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-    no_progress: NoProgressOption = False,
+    spec: Path,
+    choice: EngineChoice,
+    resume: bool,
+    as_json: bool,
+    no_progress: bool,
 ) -> None:
-    check_engine(workers, dask)
-    directory = Path(f"{spec.stem}-results") if results is None else results
+    directory = choice.directory(spec)
     started = time.perf_counter()
     try:
         # Imported here, since Optuna is an extra.
         from kschedfw_lab.tuning.searching import CONFIGURATION, TuningError
         from kschedfw_lab.tuning.searching import tune as search
     except MissingExtraError as error:
-        raise typer.Exit(complain(str(error), ExitCode.FAILED)) from None
+        raise click.exceptions.Exit(complain(str(error), ExitCode.FAILED)) from None
     tuning = Tuning.read(spec)
     tell(tuning.training.warnings)
     try:
         with (
-            run_engine(workers, dask, tuning.training.distributions) as engine,
+            choice.engine(tuning.training.distributions) as engine,
             progress_bar("searching", enabled=not no_progress) as bar,
         ):
             tuned = search(
@@ -92,16 +81,16 @@ def tune(
                 engine.executor,
                 workers=engine.workers,
                 resume=resume,
-                timeout=run_timeout,
+                timeout=choice.run_timeout,
                 progress=None if bar is None else lambda _run, _outcome, done, most: bar(done, most),
             )
     except KeyboardInterrupt:
         complain(
             f"interrupted; {directory} has the runs that were done, --resume goes on", ExitCode.INTERRUPTED
         )
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
     except (MissingExtraError, EngineError, TuningError) as error:
-        raise typer.Exit(complain(str(error), ExitCode.FAILED)) from None
+        raise click.exceptions.Exit(complain(str(error), ExitCode.FAILED)) from None
     if as_json:
         print(json.dumps({"results": str(directory), **tuned.to_json()}, ensure_ascii=False))
         return

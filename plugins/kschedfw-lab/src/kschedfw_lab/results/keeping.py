@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeAlias
 
-import typer
+import click
 
+from kschedfw.cli import FILE
 from kschedfw_lab.results.values import Value
 from kschedfw_lab.results.writer import ResultsWriter
 
-KeepOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--results",
-        metavar="DIR",
-        help="Also add the results to this directory, as the tidy table that sweep writes and report reads.",
-    ),
-]
+keep_option = click.option(
+    "--results",
+    type=FILE,
+    metavar="DIR",
+    help="Also add the results to this directory, as the tidy table that sweep writes and report reads.",
+)
 
 
 class Keeper:

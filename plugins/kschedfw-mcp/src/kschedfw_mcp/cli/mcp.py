@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-import typer
+import click
 
 from kschedfw.api import how_to_install
-from kschedfw.cli import ClusterArgument, ExitCode, UsageError, complain
+from kschedfw.cli import FILE, ExitCode, FloatRange, UsageError, cluster_argument, complain
 from kschedfw_mcp.questions import Limits, Source
 
 TOKEN: Final = "KSCHEDFW_MCP_TOKEN"
@@ -36,45 +37,53 @@ Exit codes:
   130  interrupted
 """
 
-mcp_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@mcp_app.command("mcp", help=MCP_HELP)
+@click.command("mcp", help=MCP_HELP)
+@cluster_argument
+@click.option("--context", metavar="NAME", help="Read the live cluster of this context of the kubeconfig.")
+@click.option(
+    "--kubeconfig", type=FILE, metavar="FILE", help="Read a live cluster: the one that this kubeconfig names."
+)
+@click.option(
+    "--config",
+    type=FILE,
+    metavar="FILE",
+    help="A KubeSchedulerConfiguration or a Policy; compare has its own.",
+)
+@click.option(
+    "--skip-invalid", is_flag=True, help="Leave invalid objects out instead of ending with an error."
+)
+@click.option(
+    "--http",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve streamable HTTP on 127.0.0.1; 0 takes a free port.",
+)
+@click.option(
+    "--seconds",
+    type=FloatRange(1, 3600),
+    default=60.0,
+    metavar="N",
+    help="How long an answer may take.",
+)
+@click.option(
+    "--most-bytes",
+    type=click.IntRange(2000, 10_000_000),
+    default=30_000,
+    metavar="N",
+    help="The size of an answer; longer lists are shortened.",
+)
 def mcp(
-    cluster: ClusterArgument = None,
-    context: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Read the live cluster of this context of the kubeconfig."),
-    ] = None,
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Read a live cluster: the one that this kubeconfig names."),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A KubeSchedulerConfiguration or a Policy; compare has its own."),
-    ] = None,
-    skip_invalid: Annotated[
-        bool,
-        typer.Option("--skip-invalid", help="Leave invalid objects out instead of ending with an error."),
-    ] = False,
-    http: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, metavar="PORT", help="Serve streamable HTTP on 127.0.0.1; 0 takes a free port."
-        ),
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option(min=1, max=3600, metavar="N", help="How long an answer may take.")
-    ] = 60.0,
-    most_bytes: Annotated[
-        int,
-        typer.Option(
-            min=2000, max=10_000_000, metavar="N", help="The size of an answer; longer lists are shortened."
-        ),
-    ] = 30_000,
+    cluster: Sequence[Path],
+    context: str | None,
+    kubeconfig: Path | None,
+    config: Path | None,
+    skip_invalid: bool,
+    http: int | None,
+    seconds: float,
+    most_bytes: int,
 ) -> None:
-    source = source_of(cluster or [], context, kubeconfig, config, skip_invalid=skip_invalid)
+    source = source_of(cluster, context, kubeconfig, config, skip_invalid=skip_invalid)
     try:
         # Imported here, since it takes a second, and may not be there.
         from kschedfw_mcp.serving import serve_http, serve_stdio
@@ -82,7 +91,7 @@ def mcp(
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         needs = f"mcp needs {missing}, which isn't installed: {how_to_install('kschedfw-mcp')}"
-        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
+        raise click.exceptions.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
     server = make_server(source, Limits(seconds, most_bytes))
     if http is None:
         serve_stdio(server)

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import attrs
-import typer
+import click
 from kschedfw_kubernetes import (
     SCHEDULING_ANNOTATIONS,
     Anonymizer,
@@ -26,7 +26,7 @@ from rich.console import Console
 from kschedfw import Clock, SystemClock
 from kschedfw.api import FieldErrors, QuantityError, parse_quantity, read_manifests
 from kschedfw.api.reading import read_duration
-from kschedfw.cli import NoProgressOption, UsageError, counted, tell
+from kschedfw.cli import FILE, UsageError, Values, counted, no_progress_option, tell
 from kschedfw_replay.cli.stop_signal import StopSignal, stop_signal
 from kschedfw_replay.importing.alibaba import read_alibaba_2018
 from kschedfw_replay.importing.audit import policy, read_audit_log
@@ -83,10 +83,10 @@ _LISTING_SECONDS: Final = 300.0
 _SECRET_BYTES: Final = 32
 
 
-def _print_policy(wanted: bool) -> None:
+def _print_policy(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
         print(policy(), end="")
-        raise typer.Exit
+        context.exit()
 
 
 def _duration(text: str) -> float:
@@ -96,122 +96,120 @@ def _duration(text: str) -> float:
         seconds = 0.0
     if seconds > 0:
         return seconds
-    raise typer.BadParameter(f"{text!r} is no duration such as 15m or 168h")
+    raise click.BadParameter(f"{text!r} is no duration such as 15m or 168h")
 
 
 def _size(text: str) -> int:
     with contextlib.suppress(QuantityError):
         if (size := parse_quantity(text).value()) > 0:
             return size
-    raise typer.BadParameter(f"{text!r} is no size such as 256Mi or 20Gi")
+    raise click.BadParameter(f"{text!r} is no size such as 256Mi or 20Gi")
 
 
-record_app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-
-@record_app.command(help=RECORD_HELP)
+@click.command("record", help=RECORD_HELP)
+@click.option("--out", type=FILE, required=True, metavar="DIRECTORY", help="Where the recording is written.")
+@click.option(
+    "--kubeconfig", type=FILE, metavar="FILE", help="Record the cluster that this kubeconfig names."
+)
+@click.option("--context", metavar="NAME", help="Record the cluster of this context of the kubeconfig.")
+@click.option(
+    "--anonymize",
+    is_flag=True,
+    help="Replace names, labels, images and the like, each by the same everywhere: decisions stay the same. "
+    "The secret that they are made with is kept in DIRECTORY.secret; don't hand that on.",
+)
+@click.option(
+    "--custom-kind",
+    multiple=True,
+    metavar="GROUP/VERSION/KIND",
+    help="Objects of a custom kind, too, such as scheduling.x-k8s.io/v1alpha1/PodGroup. Repeatable.",
+)
+@click.option(
+    "--annotation",
+    multiple=True,
+    metavar="KEY",
+    help="Keep this annotation, too, since a plugin of yours reads it. Repeatable.",
+)
+@click.option(
+    "--retain",
+    type=_duration,
+    metavar="DURATION",
+    help="Delete segments that ended longer ago, such as 168h. Default: keep all.",
+)
+@click.option(
+    "--retain-size",
+    type=_size,
+    metavar="SIZE",
+    help="Delete the oldest segments beyond this size, such as 20Gi.",
+)
+@click.option(
+    "--segment-time",
+    type=_duration,
+    metavar="DURATION",
+    help="How much of the recording a segment has; default 1h.",
+)
+@click.option(
+    "--segment-size", type=_size, metavar="SIZE", help="How large a segment's changes may be; default 256Mi."
+)
+@click.option(
+    "--for", "end_after", type=_duration, metavar="DURATION", help="End after this time, such as 1h."
+)
+@click.option(
+    "--from",
+    "source",
+    type=FILE,
+    metavar="PATH",
+    help="Make a recording of this file, or of a trace's directory, instead of a live cluster.",
+)
+@click.option(
+    "--format",
+    "source_format",
+    type=Values(ImportedFormat),
+    help="The format of what is read: an audit log of kube-apiserver, a trace of SimKube, a recording or "
+    "snapshot of kube-scheduler-simulator, or a directory with the tables of Google's or Alibaba's trace. "
+    "Files may be gzipped (.gz).",
+)
+@click.option(
+    "--start",
+    type=FILE,
+    multiple=True,
+    metavar="FILE",
+    help="With --from: manifests of what is there from the beginning, such as nodes. Repeatable.",
+)
+@click.option(
+    "--audit-policy",
+    "_audit_policy",
+    is_flag=True,
+    callback=_print_policy,
+    is_eager=True,
+    help="Print the audit policy with which kube-apiserver logs what --format audit needs, and exit.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print a line of JSON about the recording every ten seconds."
+)
+@no_progress_option
 def record(
-    out: Annotated[Path, typer.Option(metavar="DIRECTORY", help="Where the recording is written.")],
-    kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Record the cluster that this kubeconfig names.")
-    ] = None,
-    context: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Record the cluster of this context of the kubeconfig.")
-    ] = None,
-    anonymize: Annotated[
-        bool,
-        typer.Option(
-            "--anonymize",
-            help="Replace names, labels, images and the like, each by the same everywhere: decisions stay the same. "
-            "The secret that they are made with is kept in DIRECTORY.secret; don't hand that on.",
-        ),
-    ] = False,
-    custom_kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="GROUP/VERSION/KIND",
-            help="Objects of a custom kind, too, such as scheduling.x-k8s.io/v1alpha1/PodGroup. Repeatable.",
-        ),
-    ] = None,
-    annotation: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY", help="Keep this annotation, too, since a plugin of yours reads it. Repeatable."
-        ),
-    ] = None,
-    retain: Annotated[
-        float | None,
-        typer.Option(
-            parser=_duration,
-            metavar="DURATION",
-            help="Delete segments that ended longer ago, such as 168h. Default: keep all.",
-        ),
-    ] = None,
-    retain_size: Annotated[
-        int | None,
-        typer.Option(
-            parser=_size, metavar="SIZE", help="Delete the oldest segments beyond this size, such as 20Gi."
-        ),
-    ] = None,
-    segment_time: Annotated[
-        float | None,
-        typer.Option(
-            parser=_duration, metavar="DURATION", help="How much of the recording a segment has; default 1h."
-        ),
-    ] = None,
-    segment_size: Annotated[
-        int | None,
-        typer.Option(
-            parser=_size, metavar="SIZE", help="How large a segment's changes may be; default 256Mi."
-        ),
-    ] = None,
-    end_after: Annotated[
-        float | None,
-        typer.Option("--for", parser=_duration, metavar="DURATION", help="End after this time, such as 1h."),
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="PATH",
-            help="Make a recording of this file, or of a trace's directory, instead of a live cluster.",
-        ),
-    ] = None,
-    source_format: Annotated[
-        ImportedFormat | None,
-        typer.Option(
-            "--format",
-            help="The format of what is read: an audit log of kube-apiserver, a trace of SimKube, a recording or "
-            "snapshot of kube-scheduler-simulator, or a directory with the tables of Google's or Alibaba's trace. "
-            "Files may be gzipped (.gz).",
-        ),
-    ] = None,
-    start: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="With --from: manifests of what is there from the beginning, such as nodes. Repeatable.",
-        ),
-    ] = None,
-    _audit_policy: Annotated[
-        bool,
-        typer.Option(
-            "--audit-policy",
-            callback=_print_policy,
-            is_eager=True,
-            help="Print the audit policy with which kube-apiserver logs what --format audit needs, and exit.",
-        ),
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a line of JSON about the recording every ten seconds.")
-    ] = False,
-    no_progress: NoProgressOption = False,
+    out: Path,
+    kubeconfig: Path | None,
+    context: str | None,
+    anonymize: bool,
+    custom_kind: Sequence[str],
+    annotation: Sequence[str],
+    retain: float | None,
+    retain_size: int | None,
+    segment_time: float | None,
+    segment_size: int | None,
+    end_after: float | None,
+    source: Path | None,
+    source_format: ImportedFormat | None,
+    start: Sequence[Path],
+    _audit_policy: bool,
+    as_json: bool,
+    no_progress: bool,
 ) -> None:
     clock = SystemClock()
-    kinds = [parse_custom_kind(given, "--custom-kind") for given in custom_kind or ()]
-    fields = Fields(
-        SCHEDULING_ANNOTATIONS.union(annotation or ()), Anonymizer(_secret(out)) if anonymize else None
-    )
+    kinds = [parse_custom_kind(given, "--custom-kind") for given in custom_kind]
+    fields = Fields(SCHEDULING_ANNOTATIONS.union(annotation), Anonymizer(_secret(out)) if anonymize else None)
     default = SegmentLimits()
     limits = SegmentLimits(
         segment_size or default.bytes, segment_time or default.seconds, retain, retain_size
@@ -223,7 +221,7 @@ def record(
         with RecordingWriter(
             out, cluster=chosen.path.name, anonymized=anonymize, limits=limits, clock=clock
         ) as writer:
-            _import(writer, fields, chosen, start or ())
+            _import(writer, fields, chosen, start)
         return
     if start:
         raise UsageError("--start is for --from; of a live cluster, all is recorded that there is")

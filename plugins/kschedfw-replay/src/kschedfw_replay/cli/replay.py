@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-import typer
+import click
 import yaml
-from kschedfw_lab import KeepOption, kept
+from kschedfw_lab import keep_option, kept
 from kschedfw_lab.compare import Condition, ConditionError, failures_of
 from kschedfw_lab.sweep.errors import SweepError
 from kschedfw_lab.sweep.prices import Prices, read_prices
@@ -20,13 +20,14 @@ from rich.console import Console
 
 from kschedfw.api.reading import UnreadableError, content_of
 from kschedfw.cli import (
+    FILE,
     ExitCode,
-    NoProgressOption,
-    SeedOption,
     UsageError,
     candidates_by_version,
     candidates_of,
     complain,
+    no_progress_option,
+    seed_option,
     tell,
 )
 from kschedfw.config import VERSIONS, WHAT_THERE_IS
@@ -67,84 +68,80 @@ def _moment(text: str) -> float:
         at = datetime.fromisoformat(text)
         if at.tzinfo is not None:
             return at.timestamp()
-    raise typer.BadParameter(f"{text!r} is no time with a time zone, such as 2026-01-31T12:00:00Z")
+    raise click.BadParameter(f"{text!r} is no time with a time zone, such as 2026-01-31T12:00:00Z")
 
 
-replay_app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-
-@replay_app.command(help=REPLAY_HELP)
+@click.command("replay", help=REPLAY_HELP)
+@click.argument("recording", type=FILE, metavar="RECORDING", help="The directory of a recording.")
+@click.option(
+    "--config",
+    multiple=True,
+    metavar="WHAT",
+    help=f"What to replay it under: {WHAT_THERE_IS}. Repeatable; by default default.",
+)
+@click.option(
+    "--kube-version",
+    multiple=True,
+    metavar="VERSION",
+    help="Replay versions of Kubernetes instead, with one --config or the default one, and find the changes "
+    f"that pods move by: {', '.join(VERSIONS)}. Give it two times or more.",
+)
+@click.option(
+    "--fidelity",
+    is_flag=True,
+    help="Also compare each recorded decision with that of the first configuration on the recorded state.",
+)
+@click.option("--from", "since", type=_moment, metavar="TIME", help="Begin with the state at this time.")
+@click.option("--to", "until", type=_moment, metavar="TIME", help="End at this time.")
+@seed_option
+@click.option(
+    "--explain",
+    type=click.IntRange(0),
+    default=EXPLAINED,
+    metavar="N",
+    help="Explain so many of the pods that moved, under each configuration.",
+)
+@click.option(
+    "--prices",
+    type=FILE,
+    metavar="FILE",
+    help="What nodes cost an hour: priceLabel and prices, as the arguments of the plugin CostAware. By default "
+    "the annotation kschedfw/price of each node.",
+)
+@click.option(
+    "--fail-on",
+    multiple=True,
+    metavar="CONDITION",
+    help="Exit with 3 if this holds for any configuration: lost, 'moved > 5%', 'pending > baseline.pending', "
+    "'wait.p95 > baseline.wait.p95 + 5' … The baseline is what really happened. Repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@keep_option
+@no_progress_option
 def replay(
-    recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="The directory of a recording.")],
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WHAT", help=f"What to replay it under: {WHAT_THERE_IS}. Repeatable; by default default."
-        ),
-    ] = None,
-    kube_version: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kube-version",
-            metavar="VERSION",
-            help=(
-                "Replay versions of Kubernetes instead, with one --config or the default one, and find the changes "
-                f"that pods move by: {', '.join(VERSIONS)}. Give it two times or more."
-            ),
-        ),
-    ] = None,
-    fidelity: Annotated[
-        bool,
-        typer.Option(
-            "--fidelity",
-            help="Also compare each recorded decision with that of the first configuration on the recorded state.",
-        ),
-    ] = False,
-    since: Annotated[
-        float | None,
-        typer.Option("--from", parser=_moment, metavar="TIME", help="Begin with the state at this time."),
-    ] = None,
-    until: Annotated[
-        float | None, typer.Option("--to", parser=_moment, metavar="TIME", help="End at this time.")
-    ] = None,
-    seed: SeedOption = 0,
-    explain: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="N", help="Explain so many of the pods that moved, under each configuration."
-        ),
-    ] = EXPLAINED,
-    prices: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What nodes cost an hour: priceLabel and prices, as the arguments of the plugin CostAware. By default "
-            "the annotation kschedfw/price of each node.",
-        ),
-    ] = None,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help=(
-                "Exit with 3 if this holds for any configuration: lost, 'moved > 5%', 'pending > baseline.pending', "
-                "'wait.p95 > baseline.wait.p95 + 5' … The baseline is what really happened. Repeatable."
-            ),
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
-    results: KeepOption = None,
-    no_progress: NoProgressOption = False,
+    recording: Path,
+    config: Sequence[str],
+    kube_version: Sequence[str],
+    fidelity: bool,
+    since: float | None,
+    until: float | None,
+    seed: int,
+    explain: int,
+    prices: Path | None,
+    fail_on: Sequence[str],
+    as_json: bool,
+    results: Path | None,
+    no_progress: bool,
 ) -> None:
     remake = None
     if kube_version:
-        if len(config or ()) > 1:
+        if len(config) > 1:
             raise UsageError("--kube-version replays versions of one --config")
         versions = candidates_by_version(config[0] if config else "default", kube_version, option="--config")
         setups, remake = list(versions.setups), versions.remake
     else:
         setups = candidates_of(config or ["default"], at_least=1, option="--config")
-    conditions = _conditions(fail_on or ())
+    conditions = _conditions(fail_on)
     begin, end = -math.inf if since is None else since, math.inf if until is None else until
     if begin >= end:
         raise UsageError("--from: expected a time before --to")
@@ -183,7 +180,7 @@ def replay(
     for failure in failed:
         complain(f"--fail-on {failure.condition}: {failure.label}: {failure.told}", ExitCode.CONDITION_HOLDS)
     if failed:
-        raise typer.Exit(ExitCode.CONDITION_HOLDS)
+        raise click.exceptions.Exit(ExitCode.CONDITION_HOLDS)
 
 
 def _read_prices(path: Path) -> Prices:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import attrs
-import typer
+import click
 from kschedfw_kubernetes import KubernetesCluster, NotSyncedError, connect, scheduler_kinds
 from kschedfw_lab.compare import ConditionError
 from rich.live import Live
@@ -20,13 +20,14 @@ from kschedfw import Clock, SchedulerConfiguration
 from kschedfw.api import FieldErrors, how_to_install
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import (
+    FILE,
     ExitCode,
-    GatesOption,
-    KubeVersionOption,
-    SeedOption,
     UsageError,
     complain,
+    gates_option,
+    kube_version_option,
     print_parts,
+    seed_option,
     selected_configuration,
     stdout_console,
 )
@@ -74,58 +75,54 @@ def _duration(text: str) -> float:
     try:
         return read_duration(text, float)
     except FieldErrors:
-        raise typer.BadParameter(f"{text!r} is no duration such as 90s or 1h30m") from None
+        raise click.BadParameter(f"{text!r} is no duration such as 90s or 1h30m") from None
 
 
-shadow_app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-
-@shadow_app.command(help=SHADOW_HELP)
+@click.command("shadow", help=SHADOW_HELP)
+@click.option(
+    "--config",
+    type=FILE,
+    metavar="FILE",
+    help="The configuration to try: a KubeSchedulerConfiguration. Default: kube-scheduler's.",
+)
+@gates_option
+@kube_version_option
+@click.option("--kubeconfig", type=FILE, metavar="FILE", help="How to reach the API server, and as whom.")
+@click.option("--context", metavar="NAME", help="Which context of the kubeconfig. Default: the current one.")
+@seed_option
+@click.option("--for", "for_", type=_duration, metavar="DURATION", help="End after this time, such as 1h30m.")
+@click.option("--decisions", type=click.IntRange(1), metavar="N", help="End after this many decisions.")
+@click.option(
+    "--fail-on", multiple=True, metavar="CONDITION", help="Exit with 3 if this holds at the end. Repeatable."
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print each decision as a line of JSON, and a summary as the last.",
+)
+@click.option("--bind-address", default="127.0.0.1", metavar="ADDRESS", help="Where metrics are served.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Serve /metrics and /healthz there; 0 takes a free port.",
+)
 def shadow(
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The configuration to try: a KubeSchedulerConfiguration. Default: kube-scheduler's.",
-        ),
-    ] = None,
-    feature_gates: GatesOption = None,
-    kube_version: KubeVersionOption = None,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="How to reach the API server, and as whom.")
-    ] = None,
-    context: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Which context of the kubeconfig. Default: the current one."),
-    ] = None,
-    seed: SeedOption = 0,
-    for_: Annotated[
-        float | None,
-        typer.Option(
-            "--for", parser=_duration, metavar="DURATION", help="End after this time, such as 1h30m."
-        ),
-    ] = None,
-    decisions: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="End after this many decisions.")
-    ] = None,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CONDITION", help="Exit with 3 if this holds at the end. Repeatable."),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print each decision as a line of JSON, and a summary as the last.")
-    ] = False,
-    bind_address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where metrics are served.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, metavar="N", help="Serve /metrics and /healthz there; 0 takes a free port."
-        ),
-    ] = None,
+    config: Path | None,
+    feature_gates: Sequence[str],
+    kube_version: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    seed: int,
+    for_: float | None,
+    decisions: int | None,
+    fail_on: Sequence[str],
+    as_json: bool,
+    bind_address: str,
+    port: int | None,
 ) -> None:
-    alarms = _alarms(fail_on or [])
+    alarms = _alarms(fail_on)
     configuration = selected_configuration(config, None, feature_gates, kube_version)
     tally, view = Tally(), _View.of(as_json=as_json)
     with (
@@ -143,7 +140,7 @@ def shadow(
     for alarm in failed:
         complain(f"--fail-on {alarm.told(tally)}", ExitCode.CONDITION_HOLDS)
     if failed:
-        raise typer.Exit(ExitCode.CONDITION_HOLDS)
+        raise click.exceptions.Exit(ExitCode.CONDITION_HOLDS)
 
 
 @attrs.define
@@ -270,7 +267,7 @@ def _metrics(address: str, port: int | None) -> Iterator[ShadowMetrics | None]:
         from kschedfw_replay.shadow.metrics import ShadowMetrics, serving
     except ImportError:
         needs = f"--port needs the extra metrics: {how_to_install('kschedfw-replay', 'metrics')}"
-        raise typer.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
+        raise click.exceptions.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
     metrics = ShadowMetrics()
     with serving(metrics, address, port) as bound:
         # An IPv6 address needs brackets in a URL.
