@@ -154,7 +154,7 @@ def explore(
         Server(configured(guarded), say_where).run(sockets=[listening])
 
 
-def _title(cluster: list[Path] | None, live: Live) -> str:
+def _title(cluster: Sequence[Path], live: Live) -> str:
     """Return what the page is about, in a few words."""
     files = [path.name or str(path) for path in cluster]
     return ", ".join([*([live.title] if live.is_wanted else []), *files])

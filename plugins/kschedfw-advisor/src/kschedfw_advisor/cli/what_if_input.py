@@ -61,7 +61,7 @@ class Asked:
 
 @contextmanager
 def asked_about(
-    cluster: Sequence[Path] | None,
+    cluster: Sequence[Path],
     given: ClusterOptions,
     *,
     seed: int,

@@ -225,7 +225,11 @@ def _set_certificates(
 
 
 def _profile(
-    plugins: list[str], args: list[str], config: Path | None, scheduler_name: str | None, registry: Registry
+    plugins: Sequence[str],
+    args: Sequence[str],
+    config: Path | None,
+    scheduler_name: str | None,
+    registry: Registry,
 ) -> Profile:
     if config is not None:
         if plugins or args:
@@ -249,7 +253,7 @@ def _profile(
 
 @contextmanager
 def _cluster(
-    files: list[Path], reading: ReadingOptions, kubeconfig: Path | None, context: str | None
+    files: Sequence[Path], reading: ReadingOptions, kubeconfig: Path | None, context: str | None
 ) -> Iterator[Cluster | None]:
     """Yield the cluster that plugins see; None if none is named. A live cluster is followed until the end of the block.
 

@@ -108,7 +108,7 @@ def mcp(
 
 
 def source_of(
-    files: list[Path],
+    files: Sequence[Path],
     context: str | None,
     kubeconfig: Path | None,
     config: Path | None,

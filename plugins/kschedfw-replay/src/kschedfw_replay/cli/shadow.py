@@ -250,7 +250,7 @@ def _print_line(comparison: Comparison) -> None:
         print(line(comparison), flush=True)
 
 
-def _alarms(texts: list[str]) -> list[Alarm]:
+def _alarms(texts: Sequence[str]) -> list[Alarm]:
     try:
         return [Alarm.parse(text) for text in texts]
     except ConditionError as error:
