@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedfw.cli import EXPORT, app, simulate
+from kschedfw.cli import EXPORT, simulate
 from kschedfw.cli.commands import COMMANDS
 from kschedfw.cli.exits import ExitCode
 from kschedfw.framework.errors import ProfileError
@@ -60,23 +60,6 @@ class TestSubcommands:
         result = kschedfw_command("simulat")
         assert result.code == 2
         assert "'simulate'" in result.err
-
-    @pytest.mark.parametrize(
-        ("typed", "expected"),
-        [("ex", {"explain", "explore"}), ("plugins sh", {"show"}), ("simulate --see", {"--seed"})],
-    )
-    def test_the_shell_completes_commands_and_options(
-        self,
-        typed: str,
-        expected: set[str],
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
-        monkeypatch.setenv("_KSCHEDFW_COMPLETE", "complete_bash")
-        monkeypatch.setenv("COMP_WORDS", f"kschedfw {typed}")
-        monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
-        app.run([])
-        assert set(capsys.readouterr().out.split()) == expected
 
     def test_help_imports_none(self) -> None:
         code = """

@@ -56,7 +56,8 @@ def test_completion_for_another_shell_is_refused_with_the_shells_that_have_it(
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("kschedfw sim", ["plain,simulate"]),
+        ("kschedfw ex", ["plain,explain", "plain,explore"]),
+        ("kschedfw plugins sh", ["plain,show"]),
         ("kschedfw simulate --see", ["plain,--seed"]),
         ("kschedfw simulate --select-host r", ["plain,random", "plain,round-robin"]),
         ("kschedfw simulate --format man", ["plain,manifests"]),
