@@ -7,17 +7,16 @@ kubectl runs the first executable in PATH that is called `kubectl-` and the subc
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
+from io import BytesIO, TextIOWrapper
 from typing import Final, NoReturn
-
-from click.shell_completion import ShellComplete
 
 from kschedfw.api import KschedfwError
 from kschedfw.cli import COMMANDS, ExitCode, complain
 from kschedfw.cli import main as run_command
-from kschedfw.cli.app import app
 from kschedfw_kubernetes.cluster.kubeconfig import current_context
 
 _CLUSTER_OPTIONS: Final = ("--context", "--kubeconfig")
@@ -36,14 +35,17 @@ def main() -> NoReturn:
 
 def complete() -> None:
     """Print the completions of the last argument, as kubectl asks for them."""
-    *before, begun = sys.argv[1:]
-    shell = ShellComplete(app, {}, "kschedfw", "_KSCHEDFW_COMPLETE")
-    # A subcommand that can't be loaded has no completions.
-    with suppress(KschedfwError):
-        for each in shell.get_completions(before, begun):
-            # The others ask the shell for names of files.
-            if each.type == "plain":
-                print(each.value)
+    words = shlex.join(["kschedfw", *sys.argv[1:]])
+    os.environ.update(COMP_WORDS=words, COMP_CWORD=str(len(sys.argv) - 1), _KSCHEDFW_COMPLETE="bash_complete")
+    output = TextIOWrapper(BytesIO(), encoding="utf-8")  # click writes bytes
+    with redirect_stdout(output), suppress(SystemExit):
+        run_command([])
+    output.seek(0)
+    for line in output.read().splitlines():
+        # The lines of other types tell bash to complete names of files.
+        kind, _, value = line.partition(",")
+        if kind == "plain":
+            print(value)
     print(_NO_FILES)
 
 
