@@ -37,7 +37,8 @@ class Parts:
 
     Only the cluster has to be given. By default the snapshot is empty, the clock is the system's, the random generator
     is seeded with 0, hooks are called on 16 threads, and nothing is recorded. `plugin_sampling` picks the calls of
-    pre_enqueue in which single plugins are measured; cycles say it in their state.
+    pre_enqueue in which single plugins are measured; cycles say it in their state. `binds_in_background` says that
+    other threads bind pods, so what takes long and isn't urgent, such as loading Numba, had better wait.
     """
 
     cluster: ClusterClient
@@ -52,6 +53,7 @@ class Parts:
     metrics: MetricsRecorder = NO_METRICS
     plugin_sampling: PluginSampling | None = None
     feature_gates: FeatureGates = DEFAULT_GATES
+    binds_in_background: bool = False
     groups: GroupStates = attrs.field(factory=GroupStates)
     evictions: PendingEvictions = attrs.field(
         default=attrs.Factory(lambda parts: PendingEvictions(parts._is_present), takes_self=True)

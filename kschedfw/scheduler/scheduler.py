@@ -138,6 +138,7 @@ class Scheduler:
             metrics=metrics,
             plugin_sampling=sampling_of(metrics),
             feature_gates=feature_gates,
+            binds_in_background=executor is not None,
             groups=groups,
             evictions=PendingEvictions(lambda pod: self.cache.get_pod(pod) is not None),
         )

@@ -21,6 +21,7 @@ from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.outcome import FilterOutcome, NodeScores, Totals
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.plugin import TRIAL_HOOKS, AnyPlugin, takes_members_alike
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import MAX_NODE_SCORE, PreFilterResult
@@ -49,6 +50,7 @@ class SearchHooks:
     """The part of a `Framework` that finds the nodes that fit a pod, and scores them."""
 
     profile: Profile
+    parts: Parts
     handle: Handle
     plugins: Mapping[str, AnyPlugin]
     _hooks: HookTable
@@ -90,7 +92,9 @@ class SearchHooks:
         in_trials = dict.fromkeys(name for hook in TRIAL_HOOKS for name, _ in self._hooks[hook])
         self._in_trials = [plugins[name] for name in in_trials]
         self._pre_filters, self._pre_scores = hooks["pre_filter"], hooks["pre_score"]
-        self._together = Together(self._node_by_node, handle)
+        self._together = Together(
+            self._node_by_node, handle, binds_in_background=self.parts.binds_in_background
+        )
         self.decided_together = 0
         """The number of times that nodes were filtered all together, by a plan, and not one after the other."""
 

@@ -14,6 +14,12 @@ _PODS_IN_LARGE: Final = 32
 """The number of pods that are placed with NumPy in a large cluster, so that questions about a few load nothing."""
 _PODS_IN_SMALL: Final = 10_000
 """The number of pods in a smaller one, where the compiled pass spares 50 µs a pod."""
+_PODS_WHILE_BINDING: Final = 5_000
+"""The number of pods where others are bound in the background.
+
+While Numba is loaded, for 0.6 s of processor time, no pod is decided, so the API server has nothing to do. The compiled
+pass spares 0.13 ms a pod.
+"""
 
 MOST_FOLLOWED: Final = 1000
 """The number of nodes up to which pods with kept totals don't count as placed: either form looks at a node or two.
@@ -23,14 +29,16 @@ MOST_FOLLOWED: Final = 1000
 """
 
 
-def pass_for(nodes: int, pods: int) -> Pass:
+def pass_for(nodes: int, pods: int, *, binds_in_background: bool = False) -> Pass:
     """Return the form for the next pod, which looks at so many nodes. `pods` is the number of those that did before.
 
-    Loading Numba must pay, unless another framework or the user's own code has loaded it. Both forms compute the same
-    numbers, so the choice changes no decision.
+    For `binds_in_background` see `Parts`. Loading Numba must pay, unless another framework or the user's own code has
+    loaded it. Both forms compute the same numbers, so the choice changes no decision.
     """
-    if "numba" not in sys.modules and pods < (_PODS_IN_LARGE if nodes >= _LARGE else _PODS_IN_SMALL):
-        return with_numpy()
+    if "numba" not in sys.modules:
+        enough = _PODS_IN_LARGE if nodes >= _LARGE else _PODS_IN_SMALL
+        if pods < (max(enough, _PODS_WHILE_BINDING) if binds_in_background else enough):
+            return with_numpy()
     return compiled_pass() or with_numpy()
 
 

@@ -102,8 +102,11 @@ class _Run(FilterOutcome):
 class Together:
     """Filters and scores all nodes at once, by plans."""
 
-    def __init__(self, node_by_node: NodeByNode, handle: Handle) -> None:
+    def __init__(
+        self, node_by_node: NodeByNode, handle: Handle, *, binds_in_background: bool = False
+    ) -> None:
         self._node_by_node = node_by_node
+        self._binds_in_background = binds_in_background
         self._nominator = handle.nominator
         self._nominated = NominatedRoom(node_by_node, handle.nominator)
         self._kept: BoundedDict[int, KeptTotals] = BoundedDict(_MOST_KEPT)
@@ -134,7 +137,7 @@ class Together:
         table = nodes.table
         base = plan.base(state, pod, table)
         count = len(base)
-        compiled = pass_for(count, self._pods)
+        compiled = pass_for(count, self._pods, binds_in_background=self._binds_in_background)
         if len(self._best) != count:
             self._make_room(count)
         verdicts: dict[str, Verdicts | None] = {}

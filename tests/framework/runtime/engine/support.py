@@ -51,7 +51,7 @@ def use(form: str, monkeypatch: pytest.MonkeyPatch) -> Pass:
         pytest.importorskip("numba", reason="needs the extra fast")
     made = compiled_pass() if form == COMPILED else with_numpy()
     assert made is not None
-    monkeypatch.setattr(together, "pass_for", lambda _nodes, _pods: made)
+    monkeypatch.setattr(together, "pass_for", lambda _nodes, _pods, **_: made)
     return made
 
 

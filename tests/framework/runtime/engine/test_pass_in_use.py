@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kschedfw import make_pod
+from kschedfw import InMemoryCluster, Scheduler, make_pod
 from kschedfw.framework.runtime.engine.pass_in_use import MOST_FOLLOWED, compiled_pass, pass_for, with_numpy
 from kschedfw.framework.runtime.engine.passes import Pass
 from tests.framework.runtime.engine.support import House, some_nodes
@@ -32,6 +33,31 @@ class TestWhileNumbaIsNotLoaded:
     def test_small_cluster_loads_it_only_for_very_many_pods(self) -> None:
         assert {pass_for(SMALL, pods) for pods in range(10_000)} == {with_numpy()}
 
+    def test_scheduler_that_binds_in_the_background_loads_it_later(self) -> None:
+        pytest.importorskip("numba", reason="needs the extra fast")
+        del sys.modules["numba"]
+        forms = [pass_for(LARGE, pods, binds_in_background=True) for pods in (32, 4_999, 5_000)]
+        assert forms == [with_numpy(), with_numpy(), compiled_pass()]
+
+
+@pytest.mark.parametrize("in_background", [False, True])
+def test_scheduler_with_an_executor_counts_as_one_that_binds_in_the_background(
+    in_background: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+
+    def noted(_nodes: int, _pods: int, *, binds_in_background: bool) -> Pass:
+        told.append(binds_in_background)
+        return with_numpy()
+
+    monkeypatch.setattr("kschedfw.framework.runtime.engine.together.pass_for", noted)
+    cluster = InMemoryCluster([*some_nodes(20), make_pod("p").requests(cpu="100m").build()])
+    with ThreadPoolExecutor(1) as executor:
+        scheduler = Scheduler(cluster, executor=executor if in_background else None)
+        scheduler.run_until_idle()
+        scheduler.close()
+    assert told == [in_background]
+
 
 @pytest.mark.parametrize("percentage", [0, 100])
 def test_pods_alike_count_only_in_clusters_that_are_larger_still(
@@ -39,7 +65,7 @@ def test_pods_alike_count_only_in_clusters_that_are_larger_still(
 ) -> None:
     told: list[int] = []
 
-    def noted(_nodes: int, pods: int) -> Pass:
+    def noted(_nodes: int, pods: int, *, binds_in_background: bool) -> Pass:
         told.append(pods)
         return with_numpy()
 
