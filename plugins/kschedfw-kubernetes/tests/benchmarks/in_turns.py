@@ -209,8 +209,10 @@ def scheduler(name: str, kubeconfig: Path, folder: Path) -> Iterator[Usage]:
     with (folder / f"{name}.log").open("ab") as log:
         process = subprocess.Popen([*program, *options], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
     try:
-        with Usage(process.pid) as usage, httpx2.Client(verify=False) as client:
-            _wait_until(lambda: _is_ready(client, port))
+        with Usage(process.pid) as usage:
+            # Closed before the measurement: its connection is a file of the scheduler, too.
+            with httpx2.Client(verify=False) as client:
+                _wait_until(lambda: _is_ready(client, port))
             yield usage
     finally:
         process.terminate()

@@ -533,13 +533,18 @@ def _client(configuration: SchedulerConfiguration, master: str | None, requests:
 
 
 def _reviewer(client: Client, kubeconfig: Path | None, requests: RestClientMetrics) -> Client:
-    """A client for access reviews, which bypasses the scheduler's rate limit and the fence of its lease."""
+    """Return a client for access reviews, which bypasses the scheduler's rate limit and the fence of its lease."""
+    if kubeconfig is None:
+        return client.with_own_rate(_REVIEW_QPS, _REVIEW_BURST, is_fenced=False)
     from kschedfw_kubernetes.cluster import Client
     from kschedfw_kubernetes.cluster.kubeconfig import load_connection
 
-    config = client.config if kubeconfig is None else load_connection(kubeconfig)
     return Client(
-        config, qps=_REVIEW_QPS, burst=_REVIEW_BURST, user_agent="kschedfw-reviews", metrics=requests
+        load_connection(kubeconfig),
+        qps=_REVIEW_QPS,
+        burst=_REVIEW_BURST,
+        user_agent="kschedfw-scheduler",
+        metrics=requests,
     )
 
 

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
@@ -105,7 +106,7 @@ class Client:
         self.chance = chance or random.Random()
         self.limits = limits
         self.fence = Fence(self.clock)
-        self._user_agent, self._qps, self._burst = user_agent, qps, burst
+        self._qps, self._burst = qps, burst
         self._bucket = TokenBucket(qps, burst, self.clock)
         self._metrics = metrics
         self._host = urlsplit(config.server).netloc.rpartition("@")[2]
@@ -124,25 +125,22 @@ class Client:
         """The number of requests, or batches of them, that are under way; watches don't count."""
         return self._transport.unanswered
 
-    def with_own_rate(self) -> Client:
-        """Return another client with its own rate limit, so that events don't delay bindings.
+    def with_own_rate(
+        self, qps: float | None = None, burst: int | None = None, *, is_fenced: bool = True
+    ) -> Client:
+        """Return another client with its own rate limit, by default as large, so that events don't delay bindings.
 
-        It shares the fence and the connections, which are this client's to close: a thread that binds a pod and then
-        sends the event needs one connection for both.
+        It shares the connections, which are this client's to close: a thread that binds a pod and then sends the event
+        needs one connection for both. It also shares the fence, unless its writes are no decisions of a leader: a
+        process that has lost its lease writes no events either, as the new leader records its own.
         """
-        other = Client(
-            self.config,
-            qps=self._qps,
-            burst=self._burst,
-            user_agent=self._user_agent,
-            clock=self.clock,
-            chance=self.chance,
-            limits=self.limits,
-            metrics=self._metrics,
+        other = copy(self)
+        other._bucket = TokenBucket(
+            self._qps if qps is None else qps, self._burst if burst is None else burst, self.clock
         )
-        # A process that has lost its lease writes no events either: the new leader records its own.
-        other.fence = self.fence
-        other._transport, other._owns_transport = self._transport, False
+        other._owns_transport, other._closing = False, StopSignal(self.clock)
+        if not is_fenced:
+            other.fence = Fence(self.clock)
         return other
 
     def close(self) -> None:
