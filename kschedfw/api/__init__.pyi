@@ -69,8 +69,10 @@ from .errors import KschedfwError as KschedfwError
 from .extensions import ExtensionError as ExtensionError
 from .extensions import Extensions as Extensions
 from .extensions import how_to_install as how_to_install
+from .field_errors import LONGEST_TEXT as LONGEST_TEXT
 from .field_errors import FieldError as FieldError
 from .field_errors import FieldErrors as FieldErrors
+from .field_errors import harmless as harmless
 from .finding import Finding as Finding
 from .frozendict import EMPTY as EMPTY
 from .frozendict import FrozenDict as FrozenDict

@@ -21,11 +21,9 @@ from kschedfw.cli.output import missing_lines
 from kschedfw.cli.tables import block, plain_table, print_parts, stdout_console
 from kschedfw.cluster import ClaimProblem, MissingObject
 from kschedfw.config import SchedulerConfiguration
-from kschedfw.explain import Explanation, GroupStep, Result
+from kschedfw.explain import Explanation, GroupStep, Result, Section, headline, overview
 from kschedfw.explain.as_json import group_as_json
-from kschedfw.explain.group_sections import group_headline, group_overview, obstructed
-from kschedfw.explain.section import Section
-from kschedfw.explain.sections import evidence_sections, headline, node_section, overview, plugin_section
+from kschedfw.explain.sections import evidence_sections, node_section, plugin_section
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD
 from kschedfw.simulator import Decision
 
@@ -203,7 +201,7 @@ def print_group(step: GroupStep, cycles: Sequence[GroupStep], *, top: int, as_js
 
 
 def _group_parts(step: GroupStep, cycles: Sequence[GroupStep], top: int) -> Iterator[RenderableType]:
-    yield Text(group_headline(step), "bold")
+    yield Text(headline(step), "bold")
     alike: dict[tuple[Result, str], list[GroupStep]] = {}
     for other in cycles:
         if other is not step:
@@ -214,9 +212,9 @@ def _group_parts(step: GroupStep, cycles: Sequence[GroupStep], top: int) -> Iter
             "the same" if (result, message) == (step.result, step.message) else f"{result.value}: {message}"
         )
         yield Text(f"{'attempt' if len(others) == 1 else 'attempts'} {numbers}: {said}", "dim")
-    for section in group_overview(step, top):
+    for section in overview(step, top):
         yield section_block(section)
-    member = obstructed(step)
+    member = step.obstructed
     if member is not None and member.decision is not None:
         yield section_block(Section(lines=(f"Of {member.pod}, which has no node there:",)))
         for section in evidence_sections(member.decision, top):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
 import click
 from rich.console import Console, RenderableType
@@ -15,15 +15,34 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kschedfw.api.custom import plural_of
+from kschedfw.api.extensions import ExtensionError, Extensions
 from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY
 from kschedfw.cli.exits import ExitCode, complain
 from kschedfw.cli.tables import block, counted, plain_table, print_parts, stdout_console
 from kschedfw.cluster import MissingObject
-from kschedfw.scheduler.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from kschedfw.pages.static_page import StaticPage
-    from kschedfw.simulator import Replay, Report
+    from kschedfw.api import Node
+    from kschedfw.explain import Explanation, GroupStep
+    from kschedfw.simulator import Replay, Report, Timeline
+
+
+class Page(Protocol):
+    """A page for people that is written to a file. Making one raises a KschedfwError if the file can't be written."""
+
+    def __init__(self, file: Path) -> None: ...
+
+    def write_simulation(self, nodes: Sequence[Node], timeline: Timeline, report: Report) -> None:
+        """Write what became of the pods over time."""
+
+    def write_explanation(self, attempts: Sequence[Explanation], shown: Explanation) -> None:
+        """Write the decisions of a pod's attempts, the one that is shown first."""
+
+    def write_group(self, cycles: Sequence[GroupStep], shown: GroupStep) -> None:
+        """Write the decisions of a group's cycles, the one that is shown first."""
+
+
+PAGES: Final[Extensions[type[Page]]] = Extensions("kschedfw.pages", "page", type, {"static": "kschedfw-lab"})
 
 
 WIDE = 90
@@ -235,21 +254,19 @@ def _amount(resource: str, amount: int) -> str:
     return f"{size:,.1f} TiB"
 
 
-def page_of(file: Path | None) -> StaticPage | None:
-    """Return the page to write; None without `--html`. If the extra isn't installed, the command ends.
+def page_of(file: Path | None) -> Page | None:
+    """Return the page to write; None without `--html`. If nothing that is installed writes any, the command ends.
 
     Raises:
-        PageFileError: the file can't be written.
+        KschedfwError: the file can't be written.
     """
     if file is None:
         return None
-    # Imported here, since few commands write pages.
-    from kschedfw.pages.static_page import StaticPage
-
     try:
-        return StaticPage(file)
-    except MissingExtraError as error:
+        page = PAGES.load("static")
+    except ExtensionError as error:
         raise click.exceptions.Exit(complain(f"--html: {error}", ExitCode.NOTHING_TO_DO)) from None
+    return page(file)
 
 
 MOST_NAMED = 3

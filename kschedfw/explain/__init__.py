@@ -16,8 +16,11 @@ from kschedfw.explain.explanation import (
     Verdict,
 )
 from kschedfw.explain.file import ExplanationFileError, ExplanationWriter, read_explanations
+from kschedfw.explain.group_sections import members_section
 from kschedfw.explain.groups import GroupPreemptionStep, GroupStage, GroupStep, MemberStep, PlacementStep
 from kschedfw.explain.recording import Explaining, ExplainingScheduler, explain_pod
+from kschedfw.explain.section import Section
+from kschedfw.explain.sections import headline, overview
 from kschedfw.explain.steps import (
     Beyond,
     FilterStep,
@@ -60,6 +63,7 @@ __all__ = [
     "Result",
     "Score",
     "ScoreStep",
+    "Section",
     "UnknownNodeError",
     "Verdict",
     "Victim",
@@ -69,5 +73,8 @@ __all__ = [
     "code_of_plugin",
     "explain_pod",
     "gated",
+    "headline",
+    "members_section",
+    "overview",
     "read_explanations",
 ]

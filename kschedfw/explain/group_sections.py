@@ -8,7 +8,7 @@ from typing import Final
 
 from kschedfw.api.words import counted
 from kschedfw.explain.explanation import Result
-from kschedfw.explain.groups import GroupStage, GroupStep, MemberStep, PlacementStep
+from kschedfw.explain.groups import ANYWHERE, GroupStage, GroupStep, MemberStep, PlacementStep
 from kschedfw.explain.section import Section, listed
 
 _WHY: Final = {
@@ -21,15 +21,13 @@ _WHY: Final = {
     GroupStage.PERMIT: "every member has a node, and permit lets none of them pass",
     GroupStage.PLACEMENT_SCORE: "several placements would do, and scoring them failed",
 }
-_ANYWHERE: Final = "all nodes"
-"""The name of the one placement of a group without a topology constraint."""
 
 
 def group_headline(step: GroupStep) -> str:
     """The result for the group, in one line."""
     match step.result:
         case Result.PLACED:
-            what = f"placed on {placement_name(step.taken or '')}"
+            what = f"placed on {step.taken or ANYWHERE}"
         case Result.NOMINATED:
             what = "waits for its victims to go"
         case Result.GATED:
@@ -59,19 +57,10 @@ def group_overview(step: GroupStep, top: int = 5) -> Iterator[Section]:
     nearest = step.nearest
     if nearest is not None:
         taken = nearest.name == step.taken
-        title = f"Members on {placement_name(nearest.name)}, {'taken' if taken else 'the nearest'}"
+        title = f"Members on {nearest.title}, {'taken' if taken else 'the nearest'}"
         yield members_section(nearest, title, top, taken=taken)
     if step.preemption is not None:
         yield _preemption(step)
-
-
-def obstructed(step: GroupStep) -> MemberStep | None:
-    """The first member without a node on the nearest placement whose obstacles are known; None for a placed group."""
-    if step.nearest is None or step.taken is not None:
-        return None
-    return next(
-        (each for each in step.nearest.refused if each.decision is not None and each.decision.beyond), None
-    )
 
 
 def _what_happened(step: GroupStep) -> Iterator[str]:
@@ -95,11 +84,11 @@ def _placements(step: GroupStep, top: int) -> Section:
     headers = ["placement", "nodes", "members", "total", "what is in the way"]
     rows = [
         [
-            placement_name(each.name) + (" (taken)" if each.name == step.taken else ""),
+            each.title + (" (taken)" if each.name == step.taken else ""),
             str(len(each.nodes)),
             f"{each.placed} of {len(each.members)}",
             "" if each.total is None else str(each.total),
-            in_the_way(each),
+            each.in_the_way,
         ]
         for each in shown
     ]
@@ -111,25 +100,12 @@ def _placements(step: GroupStep, top: int) -> Section:
     rest = len(step.placements) - len(shown)
     lines = [counted(rest, "more placement")] if rest else []
     lines += [
-        f"{placement_name(each.name)}: {', '.join(f'{plugin} {score}' for plugin, score in each.scores.items())}"
+        f"{each.title}: {', '.join(f'{plugin} {score}' for plugin, score in each.scores.items())}"
         for each in shown
         if each.scores
     ]
     title = f"Placements by {step.topology_key}" if step.topology_key else "Placements"
     return Section(title, tuple(headers), tuple(map(tuple, rows)), tuple(lines))
-
-
-def in_the_way(placement: PlacementStep) -> str:
-    """Return why the first member without a node has none on the placement; if all have one, permit's message."""
-    for each in placement.refused:
-        if each.decision is None or each.decision.filter is None:
-            return each.message
-        by_status = each.decision.filter.refusals.by_status()
-        reasons = Counter({reason: 0 for status in by_status for reason in status.reasons})
-        for status, nodes in by_status.items():
-            reasons.update(dict.fromkeys(status.reasons, len(nodes)))
-        return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    return "" if placement.suffices else next(filter(None, map(_permit, placement.members)), "")
 
 
 def members_section(placement: PlacementStep, title: str, top: int, *, taken: bool) -> Section:
@@ -145,19 +121,13 @@ def members_section(placement: PlacementStep, title: str, top: int, *, taken: bo
     for each in placement.members:
         if each.node:
             # Members of a placed group don't wait any more.
-            by_permit.setdefault("" if taken else _permit(each), []).append(each)
+            by_permit.setdefault("" if taken else each.waits_for, []).append(each)
     for permit, members in by_permit.items():
         on = Counter(each.node for each in members)
         nodes = listed([f"{node} ({count})" if count > 1 else node for node, count in on.most_common()])
         rows.append((str(len(members)), nodes, permit, listed([each.pod for each in members])))
     lines = (f"{counted(len(rows) - top, 'more kind')} of refusals",) if len(rows) > top else ()
     return Section(title, ("members", "node", "reason", "e.g."), tuple(rows[:top]), lines)
-
-
-def _permit(member: MemberStep) -> str:
-    if member.preempts:
-        return "once its victims are gone"
-    return "" if member.permit is None or member.permit.is_success else member.permit.reasons[0]
 
 
 def _preemption(step: GroupStep) -> Section:
@@ -170,8 +140,3 @@ def _preemption(step: GroupStep) -> Section:
     if preemption.budget_violations:
         lines.append(f"PodDisruptionBudgets violated: {preemption.budget_violations}")
     return Section("Preemption", ("victims", "pods"), rows, tuple(lines))
-
-
-def placement_name(name: str) -> str:
-    """The name of a placement for people."""
-    return name or _ANYWHERE

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
+from typing import Final
 
 from kschedfw.api.frozendict import EMPTY
 from kschedfw.api.records import frozen
@@ -52,6 +54,17 @@ class MemberStep:
     decision: Explanation | None = None
     preempts: bool = False
 
+    @property
+    def waits_for(self) -> str:
+        """The obstacle between the member and its node: its victims, or permit's first reason; empty for none."""
+        if self.preempts:
+            return "once its victims are gone"
+        return "" if self.permit is None or self.permit.is_success else self.permit.reasons[0]
+
+
+ANYWHERE: Final = "all nodes"
+"""The title of the one placement of a group without a topology constraint."""
+
 
 @frozen(eq=False)
 class PlacementStep:
@@ -69,6 +82,11 @@ class PlacementStep:
     scores: Mapping[str, int] = EMPTY
 
     @property
+    def title(self) -> str:
+        """The name for people."""
+        return self.name or ANYWHERE
+
+    @property
     def placed(self) -> int:
         """The number of members that have a node on the placement."""
         return sum(1 for each in self.members if each.node)
@@ -82,6 +100,21 @@ class PlacementStep:
     def refused(self) -> Sequence[MemberStep]:
         """The members without a node on the placement."""
         return [each for each in self.members if not each.node]
+
+    @property
+    def in_the_way(self) -> str:
+        """The reason why the first member without a node has none; if all have one, what one of them waits for."""
+        for each in self.refused:
+            if each.decision is None or each.decision.filter is None:
+                return each.message
+            by_status = each.decision.filter.refusals.by_status()
+            reasons = Counter({reason: 0 for status in by_status for reason in status.reasons})
+            for status, nodes in by_status.items():
+                reasons.update(dict.fromkeys(status.reasons, len(nodes)))
+            return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        if self.suffices:
+            return ""
+        return next((each.waits_for for each in self.members if each.waits_for), "")
 
     @property
     def distance(self) -> tuple[float, ...]:
@@ -144,6 +177,14 @@ class GroupStep:
     def nearest(self) -> PlacementStep | None:
         """The first of `by_distance`; None without placements."""
         return next(iter(self.by_distance), None)
+
+    @property
+    def obstructed(self) -> MemberStep | None:
+        """The first member without a node on the nearest placement whose obstacles are known; None if placed."""
+        if self.nearest is None or self.taken is not None:
+            return None
+        refused = self.nearest.refused
+        return next((each for each in refused if each.decision is not None and each.decision.beyond), None)
 
     @property
     def needed(self) -> int:

@@ -10,7 +10,8 @@ import numpy as np
 
 from kschedfw.api.words import counted
 from kschedfw.explain.explanation import Explanation, NodeExplanation, Result, Verdict
-from kschedfw.explain.group_sections import of_group
+from kschedfw.explain.group_sections import group_headline, group_overview, of_group
+from kschedfw.explain.groups import GroupStep
 from kschedfw.explain.section import EXAMPLES, Section, listed
 from kschedfw.explain.steps import FilterStep, PreemptionCandidate, PreemptionStep, Refusals, ScoreStep
 from kschedfw.framework.diagnosis import Evidence
@@ -23,8 +24,10 @@ _ONLY: Final = "(asked for this explanation only)"
 EXTENDERS = "extenders"
 
 
-def headline(explanation: Explanation) -> str:
-    """The result for the pod, in one line."""
+def headline(explanation: Explanation | GroupStep) -> str:
+    """Return the result for the pod or the group in one line."""
+    if isinstance(explanation, GroupStep):
+        return group_headline(explanation)
     match explanation.result:
         case Result.PLACED:
             what = f"placed on {explanation.node}"
@@ -41,8 +44,15 @@ def headline(explanation: Explanation) -> str:
     return f"{explanation.pod}: {what} (attempt {explanation.attempt}, profile {explanation.profile})"
 
 
-def overview(explanation: Explanation, top: int = 5) -> Iterator[Section]:
-    """The whole decision: the best nodes, why others weren't chosen, and what preemption found."""
+def overview(explanation: Explanation | GroupStep, top: int = 5) -> Iterator[Section]:
+    """Yield the whole decision: the best nodes, why others weren't chosen, and what preemption found.
+
+    Of a group: the step that ended its cycle, the placements, and the members on the nearest one. Tables have `top`
+    rows at most.
+    """
+    if isinstance(explanation, GroupStep):
+        yield from group_overview(explanation, top)
+        return
     if explanation.message:
         yield Section(lines=(explanation.message,))
     if explanation.group is not None:

@@ -7,9 +7,7 @@ from difflib import get_close_matches
 
 from kschedfw import AnyPlugin, InMemoryCluster, Node, Pod, Profile, Registry
 from kschedfw.api.meta import Named
-from kschedfw.explain import Explanation, Result, explain_pod
-from kschedfw.explain.section import Section
-from kschedfw.explain.sections import headline, overview
+from kschedfw.explain import Explanation, Result, Section, explain_pod, headline, overview
 from kschedfw.testing.configured import Configuration, given_configuration, tie_breaker
 from kschedfw.testing.manifest_reader import ManifestReader
 

@@ -11,7 +11,9 @@ import pytest
 from explore.processes import explored
 
 from kschedfw.api import how_to_install
+from kschedfw.api.extensions import Extensions
 from kschedfw.cli.app import run
+from kschedfw.cli.output import PAGES, Page
 
 WEB = "kschedfw_kubernetes.web"
 
@@ -52,7 +54,7 @@ class TestInThisProcess:
             "kschedfw: warning: the page is reachable from other machines, at 0.0.0.0, without encryption\n"
         )
 
-    @pytest.mark.parametrize("extra", ["starlette.applications", "uvicorn", "jinja2"])
+    @pytest.mark.parametrize("extra", ["starlette.applications", "uvicorn"])
     def test_needs_the_extra(
         self,
         cluster_dir: Path,
@@ -87,21 +89,22 @@ class TestInThisProcess:
 
 class TestHtml:
     @pytest.mark.parametrize("command", [["simulate"], ["explain", "fits"]])
-    def test_needs_the_extra_before_any_work(
+    def test_needs_a_writer_of_pages_before_any_work(
         self,
         cluster_dir: Path,
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],
         command: list[str],
     ) -> None:
-        monkeypatch.setitem(sys.modules, "jinja2", None)
+        nobody = Extensions[type[Page]]("nobody.offers.pages", "page", type, PAGES.homes)
+        monkeypatch.setattr("kschedfw.cli.output.PAGES", nobody)
         name, *rest = command
         assert run([name, str(cluster_dir), *rest, "--html", str(cluster_dir / "page.html")]) == 1
         told = capsys.readouterr()
         assert told.out == ""
-        assert (
-            told.err
-            == f"kschedfw: --html: the page needs the extra html: {how_to_install('kschedfw', 'html')}\n"
+        assert told.err == (
+            "kschedfw: --html: page 'static' is in the distribution kschedfw-lab, which isn't installed: "
+            f"{how_to_install('kschedfw-lab')}\n"
         )
 
     @pytest.mark.parametrize("command", [["simulate"], ["explain", "fits"]])

@@ -8,10 +8,9 @@ from importlib.resources import files
 import pytest
 from explore.clusters import HOSTILE
 from kschedfw_advisor.explore.app import ICON, MODULES, PAGE_STYLES, page_file
+from kschedfw_lab.pages.static_page import data_block, joined
 
-from kschedfw.pages.static_page import data_block, joined
-
-PACKAGES = ("kschedfw.pages", "kschedfw_advisor.explore")
+PACKAGES = ("kschedfw_lab.pages", "kschedfw_advisor.explore")
 STATIC = sorted(each.name for package in PACKAGES for each in files(package).joinpath("static").iterdir())
 PAGES = ("static_simulation.js", "static_explanation.js")
 IMPORT = re.compile(r'from "\./([a-z_]+\.js)"')

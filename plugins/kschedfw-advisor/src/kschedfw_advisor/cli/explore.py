@@ -30,7 +30,6 @@ from kschedfw.cli import (
 )
 from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.config import WHAT_THERE_IS
-from kschedfw.scheduler import MissingExtraError
 from kschedfw_advisor.cli.what_if_input import reports_of
 
 STDIN = Path("-")
@@ -117,13 +116,9 @@ def explore(
     loaded, _ = free_bound_pods(loaded, reschedule)
     tell((*loaded.problems, *loaded.notes, *refusal_notes(loaded.refused)))
     bench = Workbench(loaded.cluster, configuration)
-    try:
-        app = ExploreApp(
-            bench, Simulations(bench, others, seed), _title(cluster, live), loaded.notes, reports_of(loaded)
-        )
-    except MissingExtraError:
-        needs = f"explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}"
-        raise click.exceptions.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
+    app = ExploreApp(
+        bench, Simulations(bench, others, seed), _title(cluster, live), loaded.notes, reports_of(loaded)
+    )
     # Standard input can be read only once.
     if live.is_wanted and every and STDIN not in (*cluster, *given.pods):
 

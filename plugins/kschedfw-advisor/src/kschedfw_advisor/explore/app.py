@@ -14,6 +14,7 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
 import yaml
+from kschedfw_lab.pages import STYLES, asset, decision_matrix, environment, group_matrix
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -23,7 +24,6 @@ from starlette.routing import Route
 
 from kschedfw import KschedfwError
 from kschedfw.api import to_manifest
-from kschedfw.pages import STYLES, asset, decision_matrix, environment, group_matrix
 from kschedfw_advisor.explore.advice import advice_of, emptied_of
 from kschedfw_advisor.explore.changes import Change
 from kschedfw_advisor.explore.follow import Follower, Reading
@@ -147,9 +147,6 @@ class ExploreApp:
     A request that can't be fulfilled gets a status other than 200 and one line of text. Requests are worked on one at a
     time, on a thread of the application's own. `what` is the title of the page: what is explored. `notes` and
     `reports` are of the reading of the cluster; the answer has them.
-
-    Raises:
-        MissingExtraError: jinja2 isn't installed.
     """
 
     def __init__(

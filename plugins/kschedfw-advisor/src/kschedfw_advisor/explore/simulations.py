@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Final
 
 import msgspec
+from kschedfw_lab.pages import ReplayView, replay
 
 from kschedfw import InMemoryCluster, Node
 from kschedfw.cluster import free_pods
-from kschedfw.pages import ReplayView, replay
 from kschedfw.scheduler import FirstByNameSelector, Setup
 from kschedfw.simulator import Arrivals, Report, Simulation, Timeline
 from kschedfw_advisor.explore.changes import ChangeError

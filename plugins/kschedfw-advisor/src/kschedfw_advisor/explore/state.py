@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
+from kschedfw_lab.pages import ClusterMap, cluster_map
 from msgspec.structs import replace
 
 from kschedfw.cluster import Workload
-from kschedfw.pages import ClusterMap, cluster_map
 from kschedfw_advisor.explore.changes import Change
 from kschedfw_advisor.explore.forms import ProfileForm, profile_forms
 from kschedfw_advisor.explore.outcome import Move, SimulatedOutcome, moves

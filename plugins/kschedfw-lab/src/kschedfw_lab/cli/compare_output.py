@@ -13,11 +13,11 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kschedfw.cli import UsageError, block, counted, missing_lines, plain_table, print_parts, stdout_console
-from kschedfw.pages import environment
 from kschedfw_lab.cli import compare_plots
 from kschedfw_lab.cli.compare_plots import plots_of
 from kschedfw_lab.cli.compare_rows import Section, Story, moved_anywhere, percent, sections, stories
 from kschedfw_lab.compare import Comparison
+from kschedfw_lab.pages import environment
 
 WIDEST_NAMES = 36
 """The greatest width of first columns, in characters, unless half of the terminal is wider.

@@ -9,9 +9,9 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw.pages import environment
 from kschedfw_lab.omega.tables import Row
 from kschedfw_lab.omega.workload import BATCH, SERVICE
+from kschedfw_lab.pages import environment
 from kschedfw_lab.report import axes
 from kschedfw_lab.report.axes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Tick, ticks
 from kschedfw_lab.report.charts import Chart, estimated
@@ -97,11 +97,7 @@ FIGURES: Final = (
 
 
 def write_page(rows: Sequence[Row], file: Path) -> None:
-    """Write all figures for which there are runs, for each workload.
-
-    Raises:
-        MissingExtraError: jinja2 isn't installed.
-    """
+    """Write all figures for which there are runs, for each workload."""
     workloads = {
         workload: [
             (figure, charts)

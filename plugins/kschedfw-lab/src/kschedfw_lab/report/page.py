@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from kschedfw import KschedfwError
-from kschedfw.pages import environment
+from kschedfw_lab.pages import environment
 from kschedfw_lab.report import axes, charts, intervals
 from kschedfw_lab.report.analysis import Analysis, named
 from kschedfw_lab.report.comparison import MetricTable, Row

@@ -6,22 +6,19 @@ import base64
 import hashlib
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kschedfw_lab.pages.static_page import PageFileError, StaticPage, data_block
+from pages.clusters import HOSTILE, cluster, pods
 
-from kschedfw.api import how_to_install
 from kschedfw.api.field_errors import LONGEST_TEXT, harmless
 from kschedfw.api.node import Node
 from kschedfw.explain import explain_pod
-from kschedfw.pages.static_page import PageFileError, StaticPage, data_block
-from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.simulator import Simulation, Timeline
-from tests.pages.clusters import HOSTILE, cluster, pods
 
 
 @pytest.fixture
@@ -86,14 +83,6 @@ def test_an_explanation_has_its_attempts_and_shows_the_one_that_was_asked_for(tm
 def test_a_file_that_cant_be_written_is_refused_at_once(tmp_path: Path, name: str, why: str) -> None:
     with pytest.raises(PageFileError, match=re.escape(f"--html {tmp_path / name}: {why}")):
         StaticPage(tmp_path / name)
-
-
-def test_without_the_extra_one_line_says_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingExtraError, match=re.escape(how_to_install("kschedfw", "html"))):
-        StaticPage(tmp_path / "page.html")
 
 
 def test_texts_of_plugins_are_escaped_and_shortened() -> None:

@@ -7,12 +7,8 @@ from typing import Final
 
 import msgspec
 
-from kschedfw.api.node import Node
-from kschedfw.api.pod import Pod
-from kschedfw.api.requests import node_allocatable
-from kschedfw.api.resource import Resource
-from kschedfw.api.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from kschedfw.pages.columns import NONE, Coded, Column, column
+from kschedfw.api import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Node, Pod, Resource, node_allocatable
+from kschedfw_lab.pages.columns import NONE, Coded, Column, column
 
 _PREFIX: Final = "node.kubernetes.io/"
 _UNREADY: Final = frozenset((f"{_PREFIX}not-ready", f"{_PREFIX}unreachable"))

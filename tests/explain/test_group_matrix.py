@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+from kschedfw_lab.pages.group_matrix import GroupMatrix, PlacementRow, group_matrix
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.meta import Named
-from kschedfw.pages.group_matrix import GroupMatrix, PlacementRow, group_matrix
 from tests.explain.test_groups import first_cycle, gang, members, node
 
 

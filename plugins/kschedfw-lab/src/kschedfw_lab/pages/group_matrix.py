@@ -6,16 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kschedfw.explain import GroupStep, MemberStep, PlacementStep
-from kschedfw.explain.group_sections import (
-    group_headline,
-    group_overview,
-    in_the_way,
-    members_section,
-    obstructed,
-    placement_name,
-)
-from kschedfw.pages.decision_matrix import TOP, DecisionMatrix, Table, decision_matrix
+from kschedfw.explain import GroupStep, MemberStep, PlacementStep, headline, members_section, overview
+from kschedfw_lab.pages.decision_matrix import TOP, DecisionMatrix, Table, decision_matrix
 
 _MOST_KINDS = 20
 """The most kinds of members that a placement lists."""
@@ -71,14 +63,14 @@ class GroupMatrix(msgspec.Struct, frozen=True):
 def group_matrix(step: GroupStep) -> GroupMatrix:
     """Return the matrix of the decision on a group."""
     reasons: dict[MemberReason, int] = {}
-    member = obstructed(step)
+    member = step.obstructed
     known = None if member is None else member.decision
     return GroupMatrix(
         group=step.group,
         attempt=step.attempt,
         result=step.result.value,
-        headline=group_headline(step),
-        text=[Table.of(section) for section in group_overview(step, TOP)],
+        headline=headline(step),
+        text=[Table.of(section) for section in overview(step, TOP)],
         pods=list(step.members),
         scheduled=step.scheduled,
         least=step.min_count,
@@ -89,7 +81,7 @@ def group_matrix(step: GroupStep) -> GroupMatrix:
 
 
 def _row(step: GroupStep, placement: PlacementStep, reasons: dict[MemberReason, int]) -> PlacementRow:
-    name, is_taken = placement_name(placement.name), placement.name == step.taken
+    name, is_taken = placement.title, placement.name == step.taken
     return PlacementRow(
         name=name,
         nodes=len(placement.nodes),
@@ -99,7 +91,7 @@ def _row(step: GroupStep, placement: PlacementStep, reasons: dict[MemberReason, 
         suffices=placement.suffices,
         total=placement.total,
         refused=_refused(placement, reasons),
-        why=in_the_way(placement),
+        why=placement.in_the_way,
         fates=Table.of(members_section(placement, f"Members on {name}", _MOST_KINDS, taken=is_taken)),
     )
 

@@ -5,11 +5,11 @@ kschedfw-advisor serves pages to work with. All of them show columns over nodes 
 `decision_matrix`, `group_matrix`, `replay`).
 """
 
-from kschedfw.pages.cluster_map import ClusterMap, cluster_map
-from kschedfw.pages.decision_matrix import decision_matrix
-from kschedfw.pages.group_matrix import group_matrix
-from kschedfw.pages.replay import ReplayView, replay
-from kschedfw.pages.static_page import STYLES, asset, environment
+from kschedfw_lab.pages.cluster_map import ClusterMap, cluster_map
+from kschedfw_lab.pages.decision_matrix import decision_matrix
+from kschedfw_lab.pages.group_matrix import group_matrix
+from kschedfw_lab.pages.replay import ReplayView, replay
+from kschedfw_lab.pages.static_page import STYLES, asset, environment
 
 __all__ = [
     "STYLES",

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 from kschedfw_apiserver.browser import chromium, violations, watched
+from kschedfw_lab.pages.static_page import StaticPage
+from pages.clusters import HOSTILE, cluster
 from playwright.sync_api import Browser, expect
 
 from kschedfw import make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.api.objects import to_manifest
 from kschedfw.cli.app import run
-from kschedfw.pages.static_page import StaticPage
 from kschedfw.simulator import Simulation, Timeline
-from tests.pages.clusters import HOSTILE, cluster
 
 # CI's job of browsers runs them for each change; the suite has one class of such tests, in kschedfw-advisor.
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kschedfw_lab.pages.cluster_map import ABSENT, cluster_map
+from kschedfw_lab.pages.columns import NONE, Coded, Column, column
+from pages.clusters import HOSTILE, nodes, pods
 
 from kschedfw import Node, make_node, make_pod
 from kschedfw.api.node import NodeCondition
 from kschedfw.framework.nodes.snapshot import Snapshot
-from kschedfw.pages.cluster_map import ABSENT, cluster_map
-from kschedfw.pages.columns import NONE, Coded, Column, column
 from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import DrawnCluster, clusters
-from tests.pages.clusters import HOSTILE, nodes, pods
 
 
 def listed(given: Column, length: int) -> list[int]:

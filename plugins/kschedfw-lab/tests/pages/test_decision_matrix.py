@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 from hypothesis import given, settings
+from kschedfw_lab.pages.columns import NONE, Column
+from kschedfw_lab.pages.decision_matrix import TOP, DecisionMatrix, decision_matrix
+from pages.clusters import cluster, pods
 
 from kschedfw import InMemoryCluster
 from kschedfw.explain import Explanation, explain_pod
 from kschedfw.explain.sections import headline, overview
-from kschedfw.pages.columns import NONE, Column
-from kschedfw.pages.decision_matrix import TOP, DecisionMatrix, decision_matrix
 from kschedfw.testing.properties import examples
 from kschedfw.testing.strategies import DrawnCluster, clusters
-from tests.pages.clusters import cluster, pods
 
 
 def at(column: Column, row: int) -> int:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from kschedfw.api.node import Node
-from kschedfw.pages.cluster_map import ClusterMap, cluster_map, row_of
-from kschedfw.pages.columns import Column, column
-from kschedfw.simulator import Report
-from kschedfw.simulator.timeline import Timeline
+from kschedfw.api import Node
+from kschedfw.simulator import Report, Timeline
+from kschedfw_lab.pages.cluster_map import ClusterMap, cluster_map, row_of
+from kschedfw_lab.pages.columns import Column, column
 
 INTERRUPTED = "It was interrupted: this is what was done so far."
 

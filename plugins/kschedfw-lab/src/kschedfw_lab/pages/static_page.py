@@ -12,21 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kschedfw.api.errors import KschedfwError
-from kschedfw.api.extensions import how_to_install
-from kschedfw.api.field_errors import LONGEST_TEXT, harmless
-from kschedfw.api.node import Node
-from kschedfw.api.words import counted
+from kschedfw import KschedfwError, Node
+from kschedfw.api import LONGEST_TEXT, counted, harmless
 from kschedfw.explain import Explanation, GroupStep
-from kschedfw.pages.decision_matrix import DecisionMatrix, decision_matrix
-from kschedfw.pages.group_matrix import GroupMatrix, group_matrix
-from kschedfw.pages.replay import replay
-from kschedfw.scheduler.errors import MissingExtraError
 from kschedfw.simulator import Report, Timeline
+from kschedfw_lab.pages.decision_matrix import DecisionMatrix, decision_matrix
+from kschedfw_lab.pages.group_matrix import GroupMatrix, group_matrix
+from kschedfw_lab.pages.replay import replay
 
 if TYPE_CHECKING:
     import jinja2
-
 
 STYLES: Final = ("theme.css", "explore.css", "map.css", "chart.css")
 """The style sheets of all pages, in their order."""
@@ -46,26 +41,21 @@ class AssetError(KschedfwError):
 
 def asset(name: str) -> str:
     """Return the text of a file in `static`."""
-    return files("kschedfw.pages").joinpath("static", name).read_text(encoding="utf-8")
+    return files("kschedfw_lab.pages").joinpath("static", name).read_text(encoding="utf-8")
 
 
-def environment(package: str = "kschedfw.pages") -> jinja2.Environment:
+def environment(package: str = "kschedfw_lab.pages") -> jinja2.Environment:
     """Return the environment of a page's templates; texts in them are escaped.
 
     Args:
         package: has a folder `templates`. They may include the style sheets of all pages, such as `theme.css`.
-
-    Raises:
-        MissingExtraError: jinja2 isn't installed.
     """
-    try:
-        import jinja2
-    except ModuleNotFoundError:
-        needs = f"the page needs the extra html: {how_to_install('kschedfw', 'html')}"
-        raise MissingExtraError(needs) from None
+    # Here, since few commands write pages.
+    import jinja2
+
     return jinja2.Environment(
         loader=jinja2.ChoiceLoader(
-            [jinja2.PackageLoader(package, "templates"), jinja2.PackageLoader("kschedfw.pages", "static")]
+            [jinja2.PackageLoader(package, "templates"), jinja2.PackageLoader("kschedfw_lab.pages", "static")]
         ),
         autoescape=True,
         trim_blocks=True,
@@ -150,7 +140,6 @@ class StaticPage:
     """A writer of pages to a file. Obstacles are raised at once, before any work.
 
     Raises:
-        MissingExtraError: jinja2 isn't installed.
         PageFileError: the file can't be written.
     """
 

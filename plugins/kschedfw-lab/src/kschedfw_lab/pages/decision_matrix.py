@@ -7,11 +7,9 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from kschedfw.explain import Explanation, Refusals, Verdict
-from kschedfw.explain.section import Section
-from kschedfw.explain.sections import headline, overview
-from kschedfw.framework.status import Status
-from kschedfw.pages.columns import NONE, Column, column
+from kschedfw import Status
+from kschedfw.explain import Explanation, Refusals, Section, Verdict, headline, overview
+from kschedfw_lab.pages.columns import NONE, Column, column
 
 TOP = 10
 """The most nodes that the tables of the text list."""

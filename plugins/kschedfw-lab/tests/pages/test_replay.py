@@ -6,11 +6,11 @@ import importlib
 from array import array
 
 import pytest
+from kschedfw_lab.pages.cluster_map import ABSENT
+from kschedfw_lab.pages.replay import ReplayView, replay
 
 from kschedfw import InMemoryCluster, make_node, make_pod
 from kschedfw.api.node import Node
-from kschedfw.pages.cluster_map import ABSENT
-from kschedfw.pages.replay import ReplayView, replay
 from kschedfw.simulator import Simulation, Timeline
 
 
@@ -49,7 +49,7 @@ def test_runs_share_pods_and_nodes_by_name() -> None:
 
 
 def test_long_simulations_are_thinned_and_lead_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("kschedfw.pages.replay"), "MOST_STEPS", 4)
+    monkeypatch.setattr(importlib.import_module("kschedfw_lab.pages.replay"), "MOST_STEPS", 4)
     _, timeline, found = simulated(pods=9, nodes=5)
     (run,) = found.runs
     assert len(run.times) <= 5
