@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache
 from types import MethodType
-from typing import Any
+from typing import Any, cast
 
+import attrs
 import pluggy
 
 from kschedfw.framework.errors import HOOK_FAILURES, HookError, PluginError, ProfileError
-from kschedfw.framework.events import ClusterEvent
+from kschedfw.framework.events import ClusterEvent, PreQueueingHintFunction, QueueingHintFunction
 from kschedfw.framework.hook_spec import HookSpec
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.learning.learned import Revision
@@ -81,6 +82,7 @@ class HookTable:
             name: {hook: _bound(hook, impl, plugin) for hook, impl in registry.hookimpls(name).items()}
             for name, plugin in plugins.items()
         }
+        self._guard = registry.guard
         if (guard := registry.guard) is not None:
             self._implemented = {
                 name: {hook: guard(hook, name, function) for hook, function in hooks.items()}
@@ -126,6 +128,18 @@ class HookTable:
     def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
         return self._by_hook[hook]
 
+    def guarded(self, plugin: str, event: ClusterEvent) -> ClusterEvent:
+        """Return the event with its hints as the registry's guard wraps them."""
+        guard = self._guard
+        if guard is None:
+            return event
+        return attrs.evolve(
+            event,
+            hint=event.hint and cast("QueueingHintFunction", guard("hint", plugin, event.hint)),
+            pre_hint=event.pre_hint
+            and cast("PreQueueingHintFunction", guard("pre_hint", plugin, event.pre_hint)),
+        )
+
     def implemented(self, plugin: str) -> frozenset[str]:
         """Return the names of the hooks that a plugin has, wherever the profile enables it."""
         return frozenset(self._implemented[plugin])
@@ -163,7 +177,8 @@ def events_of(hooks: HookTable) -> Mapping[str, tuple[ClusterEvent, ...]]:
     events: dict[str, tuple[ClusterEvent, ...]] = {}
     for name, hook in hooks["events_to_register"]:
         try:
-            events[name] = as_events("events_to_register", hook())
+            registered = as_events("events_to_register", hook())
+            events[name] = tuple([hooks.guarded(name, each) for each in registered])
         except PluginFailure as error:
             raise PluginError(name, str(error)) from error
         except HOOK_FAILURES as error:

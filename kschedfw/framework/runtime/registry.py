@@ -49,7 +49,8 @@ class Registry:
     as no distribution offers its name in the other two.
 
     A `guard` gets the name of a hook, of a plugin, and the hook itself, and returns what is called in its place by the
-    frameworks of this registry. Without one, hooks are called as they are.
+    frameworks of this registry. It also gets the hints of subscriptions, as `hint` and `pre_hint`. Without a guard,
+    hooks are called as they are.
     """
 
     def __init__(self, *, entry_points: bool = True, guard: HookGuard | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -14,17 +14,23 @@ from kschedfw_kubernetes.serve.hook_watch import HookWatch
 from serve.replicas import Replica, add_nodes, add_pod, configuration
 
 from kschedfw import (
+    ActionType,
+    ClusterEvent,
     ConfigurationError,
     CycleState,
+    EventResource,
     FitError,
     InMemoryCluster,
+    Node,
     NodeInfo,
     Plugin,
     Pod,
     Profile,
+    QueueingHint,
     Registry,
     Scheduler,
     SchedulingError,
+    Status,
     hookimpl,
     make_node,
     make_pod,
@@ -92,6 +98,48 @@ def test_a_hook_that_took_too_long_is_told_and_one_that_did_not_is_not(
     assert [record.getMessage() for record in caplog.records] == [
         "plugin Slow: post_bind returned after 3s, longer than hookTimeout (2s)"
     ]  # with one feasible node nothing is scored
+    made.close()
+
+
+@pytest.mark.parametrize("fail", [False, True])
+def test_hint_that_took_too_long_is_told_and_still_counts(
+    fail: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+
+    class Hesitant(Plugin):
+        name = "Slow"
+
+        @hookimpl
+        def filter(self) -> Status | None:
+            return None if cluster.get(Node, "b") else Status.unschedulable("no b")
+
+        @hookimpl
+        def events_to_register(self) -> Sequence[ClusterEvent]:
+            return [ClusterEvent(EventResource.NODE, ActionType.ADD, hint=self.hint, pre_hint=self.pre_hint)]
+
+        def pre_hint(self, old: object, new: object) -> bool:
+            clock.advance(4)
+            return True
+
+        def hint(self, pod: Pod, old: object, new: object) -> QueueingHint:
+            clock.advance(3)
+            return QueueingHint.QUEUE
+
+    watch = HookWatch(clock, 2.0, fail=fail)
+    registry = Registry(guard=watch.guard)
+    registry.register(Hesitant)
+    cluster = InMemoryCluster([make_node("a").capacity(cpu=4).build(), make_pod("web").build()])
+    made = Scheduler(cluster, [Profile(POINTS)], registry=registry, clock=clock, random=Random(1))
+    made.run_until_idle()
+    assert not web(made).node_name
+    cluster.add(make_node("b").capacity(cpu=4).build())
+    made.run_until_idle()
+    assert web(made).node_name
+    assert [record.getMessage() for record in caplog.records] == [
+        "plugin Slow: pre_hint returned after 4s, longer than hookTimeout (2s)",
+        "plugin Slow: hint returned after 3s, longer than hookTimeout (2s)",
+    ]
     made.close()
 
 

@@ -17,9 +17,10 @@ _log = logging.getLogger(__name__)
 
 _WAITS_ANYWAY: Final = frozenset({"pre_bind"})
 """Hooks that may take minutes, for example until a volume is provisioned."""
-_HAS_LASTING_EFFECTS: Final = frozenset(
-    {"queue_sort", "pre_enqueue", "post_filter", "unreserve", "bind", "post_bind", "events_to_register"}
+_BELONGS_TO_NO_ATTEMPT: Final = frozenset(
+    {"queue_sort", "pre_enqueue", "hint", "pre_hint", "events_to_register"}
 )
+_HAS_LASTING_EFFECTS: Final = frozenset({"post_filter", "unreserve", "bind", "post_bind"})
 """Hooks whose effects remain, for example a bound pod or a deleted victim. Their late answers can't be discarded."""
 _CHECKS_IN_A_TIMEOUT: Final = 4
 _SHORTEST_PAUSE: Final = 0.01
@@ -61,7 +62,7 @@ class HookWatch:
         """Return the function, wrapped such that its calls are watched."""
         if hook in _WAITS_ANYWAY:
             return function
-        fails = self._fail and hook not in _HAS_LASTING_EFFECTS
+        fails = self._fail and hook not in _HAS_LASTING_EFFECTS | _BELONGS_TO_NO_ATTEMPT
         now, running, thread = self._now, self._running, threading.get_ident
 
         def guarded(*arguments: object) -> object:
