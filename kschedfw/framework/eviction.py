@@ -10,20 +10,16 @@ evictions for one member must not make room for the next one.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import attrs
 
 from kschedfw.api import DisruptionMode, Named, Pod, PodCondition, PodGroup, group_key
 from kschedfw.api.records import define, frozen
-from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import ClusterClient, record_event
 from kschedfw.framework.errors import NotFoundError
-from kschedfw.framework.metrics import EntityKind, MetricsRecorder
-from kschedfw.framework.nominator import Nominator
-from kschedfw.framework.waiting_pods import PodsInPreBind, WaitingPods
+from kschedfw.framework.metrics import EntityKind
+from kschedfw.framework.parts import Parts
 
 logger = logging.getLogger(__name__)
 
@@ -93,66 +89,11 @@ class Harm:
         return cls(len(groups), violations)
 
 
-class PendingPreemption(Protocol):
-    """The evictions for one preemptor."""
-
-    @property
-    def holds_back(self) -> bool:
-        """True while the preemptor mustn't be tried again: it would preempt the same victims once more."""
-        ...
-
-    def carry_out(self) -> object:
-        """Evict the victims. Never hold the preemptor back again."""
-        ...
-
-
-class PendingEvictions:
-    """The preemptions that are decided and not carried out. Thread-safe.
-
-    kube-scheduler evicts on goroutines; here the scheduler calls `carry_out` after each cycle, so that the
-    order is always the same. A preemptor that comes back to the queue before that is held back by a gate.
-
-    `counts` tells whether decisions still count a pod, because the scheduler hasn't been told yet that it is gone.
-    """
-
-    def __init__(self, counts: Callable[[Pod], bool]) -> None:
-        self.counts = counts
-        # Replaced and never changed, since gates are asked on the threads of watches.
-        self._pending: tuple[tuple[str, PendingPreemption], ...] = ()
-        self._lock = threading.Lock()
-
-    def start(self, preemptor: str, preemption: PendingPreemption) -> None:
-        """Queue a preemption for the end of the cycle. `preemptor` is the uid of a pod or of a group."""
-        with self._lock:
-            self._pending = (*self._pending, (preemptor, preemption))
-
-    def holds_back(self, preemptor: str) -> bool:
-        """Return whether the preemptor has to wait until its victims are evicted."""
-        return any(uid == preemptor and preemption.holds_back for uid, preemption in self._pending)
-
-    def carry_out(self) -> None:
-        """Carry out all preemptions, one after the other."""
-        while self._pending:
-            first = self._pending[0]
-            try:
-                # Outside of the lock: the events of deletions may ask `holds_back`, or start preemptions.
-                first[1].carry_out()
-            finally:
-                with self._lock:
-                    self._pending = tuple(each for each in self._pending if each is not first)
-
-
 @frozen(eq=False)
 class Evictor:
     """The evictions of pods that are in the way of a preemptor, on one cluster."""
 
-    cluster: ClusterClient
-    _metrics: MetricsRecorder
-    _nominator: Nominator
-    _waiting_pods: WaitingPods
-    _pods_in_pre_bind: PodsInPreBind
-    _pending: PendingEvictions
-    _clock: Clock
+    parts: Parts
     activate: Callable[[Sequence[Pod]], None]
 
     def evict(self, victims: Sequence[Pod], preemptor: Preemptor, plugin: str) -> None:
@@ -180,15 +121,12 @@ class Evictor:
         """
         # Where nothing is left to do, the members mustn't be held back: no answer would let them pass again.
         if left := self._begin(victims, preemptor, harm):
-            later = LaterEvictions(self, left, preemptor, plugin, members)
-            self._pending.start(
-                preemptor.uid,
-                later if harm is None else _Timed(later, preemptor.entity, self._clock, self._metrics),
-            )
+            later = LaterEvictions(self, left, preemptor, plugin, members, is_told=harm is not None)
+            self.parts.evictions.start(preemptor.uid, later)
 
     def counts(self, victim: Pod) -> bool:
         """Return whether decisions still count the victim."""
-        return self._pending.counts(victim)
+        return self.parts.evictions.counts(victim)
 
     def _begin(self, victims: Sequence[Pod], preemptor: Preemptor, harm: Harm | None = None) -> Sequence[Pod]:
         """Return the victims that are to be evicted. Record the number of all, unless all are terminating."""
@@ -197,29 +135,29 @@ class Evictor:
             return left
         entity = preemptor.entity
         if harm is not None and entity is EntityKind.GROUP:
-            self._metrics.group_preemption_victims(len(victims))
+            self.parts.metrics.group_preemption_victims(len(victims))
         else:
-            self._metrics.preemption_victims(len(victims))
+            self.parts.metrics.preemption_victims(len(victims))
         if harm is not None and harm.groups:
-            self._metrics.groups_disrupted(entity, harm.groups)
+            self.parts.metrics.groups_disrupted(entity, harm.groups)
         if harm is not None and harm.violations:
-            self._metrics.budgets_violated(entity, harm.violations)
+            self.parts.metrics.budgets_violated(entity, harm.violations)
         return left
 
     def evict_one(self, victim: Pod, preemptor: Preemptor, plugin: str) -> None:
         if not self._hold_back(victim, plugin) and not self._delete(victim, preemptor):
             return
         message = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemptor.where}"
-        record_event(self.cluster, victim, "Normal", "Preempted", message, related=preemptor.object)
+        record_event(self.parts.cluster, victim, "Normal", "Preempted", message, related=preemptor.object)
 
     def _hold_back(self, victim: Pod, plugin: str) -> bool:
         """Send a victim that waits at permit, or is in pre_bind, back to the queue; return False if it is too late."""
         # A pod that isn't bound yet takes its room by reservation alone, so it is sent back and not deleted, as
         # in kube-scheduler.
-        waiting = self._waiting_pods.get(victim.uid)
+        waiting = self.parts.waiting_pods.get(victim.uid)
         if waiting is not None and waiting.preempt(plugin, "preempted"):
             return True
-        in_pre_bind = self._pods_in_pre_bind.get(victim.uid)
+        in_pre_bind = self.parts.pods_in_pre_bind.get(victim.uid)
         return in_pre_bind is not None and in_pre_bind.cancel(
             f"preempted by {plugin}" if plugin else "preempted"
         )
@@ -234,14 +172,14 @@ class Evictor:
         )
         try:
             # The condition first, as in kube-scheduler: after the deletion there may be no object left to patch.
-            self.cluster.patch_pod_status(victim, condition=condition)
-            self.cluster.delete(victim)
+            self.parts.cluster.patch_pod_status(victim, condition=condition)
+            self.parts.cluster.delete(victim)
         except NotFoundError:
             # Not looked up: the cluster's `get` may still return the victim, whose deletion it is yet to hear of.
             return False
         except Exception:
             # The error of a victim whose name another pod has by now differs between clusters, so it is looked up.
-            present = self.cluster.get(Pod, victim.key)
+            present = self.parts.cluster.get(Pod, victim.key)
             if present is None or present.uid != victim.uid:
                 return False
             raise
@@ -249,11 +187,11 @@ class Evictor:
 
     def clear_lower_nominations(self, preemptor: Preemptor) -> None:
         """Clear nominations of lower priority to the preemptor's node: those pods may not fit there any more."""
-        for info in self._nominator.nominated_pods_for_node(preemptor.where):
+        for info in self.parts.nominator.nominated_pods_for_node(preemptor.where):
             if info.pod.priority >= preemptor.priority:
                 continue
             try:
-                self.cluster.patch_pod_status(info.pod, nominated_node_name="")
+                self.parts.cluster.patch_pod_status(info.pod, nominated_node_name="")
             except Exception:
                 # Not worth failing for: at worst the nominated pod waits longer than it needs to.
                 logger.warning(
@@ -279,6 +217,8 @@ class LaterEvictions:
     _preemptor: Preemptor
     _plugin: str
     _members: Sequence[Pod]
+    _is_told: bool
+    """True if metrics are told of the duration."""
     _is_open: bool = attrs.field(default=False, init=False)
 
     @property
@@ -286,11 +226,18 @@ class LaterEvictions:
         """True until only the last victim is left, and is about to be evicted or goes for another reason."""
         return not self._is_open and (len(self._victims) > 1 or not self._is_last_leaving())
 
-    def carry_out(self) -> bool:
-        """Evict the victims in their order. Log what a cluster raises, and have the members tried again.
+    def carry_out(self) -> None:
+        """Evict the victims in their order. Log what a cluster raises, and have the members tried again."""
+        parts = self._evictor.parts
+        begun = parts.clock.monotonic()
+        success = self._carry_out()
+        if self._is_told:
+            parts.metrics.preemption_carried_out(
+                self._preemptor.entity, success, parts.clock.monotonic() - begun
+            )
 
-        Return whether nothing was raised.
-        """
+    def _carry_out(self) -> bool:
+        """Return whether nothing was raised."""
         try:
             # First, as in kube-scheduler: those pods needn't wait for the evictions to look for another place.
             self._evictor.clear_lower_nominations(self._preemptor)
@@ -314,25 +261,6 @@ class LaterEvictions:
 
     def _is_last_leaving(self) -> bool:
         last = self._victims[-1]
-        present = self._evictor.cluster.get(Pod, last.key)
+        present = self._evictor.parts.cluster.get(Pod, last.key)
         # A pod that has ended has no deletion ahead that anybody would be told of: its room is free already.
         return present is None or present.uid != last.uid or present.is_terminating or present.is_terminal
-
-
-@frozen(eq=False)
-class _Timed:
-    """Evictions whose duration metrics are told."""
-
-    _evictions: LaterEvictions
-    _preemptor: EntityKind
-    _clock: Clock
-    _metrics: MetricsRecorder
-
-    @property
-    def holds_back(self) -> bool:
-        return self._evictions.holds_back
-
-    def carry_out(self) -> None:
-        begun = self._clock.monotonic()
-        success = self._evictions.carry_out()
-        self._metrics.preemption_carried_out(self._preemptor, success, self._clock.monotonic() - begun)

@@ -13,7 +13,7 @@ from kschedfw.framework.clock import Clock
 from kschedfw.framework.cluster_client import ClusterClient
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.devices import DeviceBackedResources, device_backed_resources
-from kschedfw.framework.eviction import Evictor, Harm, PendingEvictions, Preemptor
+from kschedfw.framework.eviction import Evictor, Harm, Preemptor
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD
 from kschedfw.framework.gates import FeatureGates
@@ -24,7 +24,7 @@ from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.nominator import Nominator
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.parts import Parts
+from kschedfw.framework.parts import Parts, PendingEvictions
 from kschedfw.framework.plugin_metrics import SECONDS, Counter, Gauge, Histogram, MetricKind, PluginMetric
 from kschedfw.framework.status import Status
 from kschedfw.framework.versions.v1_37 import PREEMPTION_METRICS
@@ -226,16 +226,7 @@ class Handle:
     @property
     def evictor(self) -> Evictor:
         """The evictions for a preemptor of any kind; plugins call `evict`."""
-        return Evictor(
-            self.cluster,
-            self.metrics,
-            self.nominator,
-            self.waiting_pods,
-            self.pods_in_pre_bind,
-            self.evictions,
-            self.clock,
-            self.activate,
-        )
+        return Evictor(self.parts, self.activate)
 
     @cached_property
     def devices(self) -> DeviceBackedResources:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from random import Random
+from typing import Protocol
 
 import attrs
 
@@ -11,7 +13,6 @@ from kschedfw.api import Pod
 from kschedfw.api.records import frozen
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cluster_client import ClusterClient
-from kschedfw.framework.eviction import PendingEvictions
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.groups import GroupStates
@@ -29,6 +30,55 @@ def _seeded() -> Random:
 
 def _in_order(extenders: Iterable[Extender]) -> tuple[Extender, ...]:
     return tuple(extenders)
+
+
+class PendingPreemption(Protocol):
+    """The evictions for one preemptor."""
+
+    @property
+    def holds_back(self) -> bool:
+        """True while the preemptor mustn't be tried again: it would preempt the same victims once more."""
+        ...
+
+    def carry_out(self) -> object:
+        """Evict the victims. Never hold the preemptor back again."""
+        ...
+
+
+class PendingEvictions:
+    """The preemptions that are decided and not carried out. Thread-safe.
+
+    kube-scheduler evicts on goroutines; here the scheduler calls `carry_out` after each cycle, so that the
+    order is always the same. A preemptor that comes back to the queue before that is held back by a gate.
+
+    `counts` tells whether decisions still count a pod, because the scheduler hasn't been told yet that it is gone.
+    """
+
+    def __init__(self, counts: Callable[[Pod], bool]) -> None:
+        self.counts = counts
+        # Replaced and never changed, since gates are asked on the threads of watches.
+        self._pending: tuple[tuple[str, PendingPreemption], ...] = ()
+        self._lock = threading.Lock()
+
+    def start(self, preemptor: str, preemption: PendingPreemption) -> None:
+        """Queue a preemption for the end of the cycle. `preemptor` is the uid of a pod or of a group."""
+        with self._lock:
+            self._pending = (*self._pending, (preemptor, preemption))
+
+    def holds_back(self, preemptor: str) -> bool:
+        """Return whether the preemptor has to wait until its victims are evicted."""
+        return any(uid == preemptor and preemption.holds_back for uid, preemption in self._pending)
+
+    def carry_out(self) -> None:
+        """Carry out all preemptions, one after the other."""
+        while self._pending:
+            first = self._pending[0]
+            try:
+                # Outside of the lock: the events of deletions may ask `holds_back`, or start preemptions.
+                first[1].carry_out()
+            finally:
+                with self._lock:
+                    self._pending = tuple(each for each in self._pending if each is not first)
 
 
 @frozen(eq=False)

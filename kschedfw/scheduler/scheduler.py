@@ -17,7 +17,6 @@ from kschedfw.cluster import Cluster
 from kschedfw.config import default_profile
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cluster_client import check_cluster
-from kschedfw.framework.eviction import PendingEvictions
 from kschedfw.framework.extender import Extender
 from kschedfw.framework.gate_table import GENERIC_WORKLOAD, OPPORTUNISTIC_BATCHING
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
@@ -25,7 +24,7 @@ from kschedfw.framework.groups import GroupStates
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder, listens, sampling_of
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.parallelizer import Parallelizer
-from kschedfw.framework.parts import Parts
+from kschedfw.framework.parts import Parts, PendingEvictions
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.framework import frameworks_of
