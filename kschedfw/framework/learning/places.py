@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
+from functools import lru_cache
 from operator import attrgetter, itemgetter
+from types import CodeType
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from kschedfw.framework.nodes.reads import Reads
@@ -104,10 +106,15 @@ def _compiled(values: str, constants: dict[str, object]) -> Callable[[object], t
     """Return a function of this source, or of `place_by_place` where that raises."""
     # Built as source since this runs for each pod and each changed node: a call for each step would take five times as
     # long. The names are those of attributes of API classes, and keys are constants of the function.
-    exec(
-        f"def read(root):\n try: return ({values})\n except Exception: return place_by_place(root)", constants
-    )
+    exec(_code(values), constants)
     return cast("Callable[[object], tuple[Any, ...]]", constants["read"])
+
+
+# Kept, since each scheduler learns the same of the same plugins: compiling was a fifth of a recorded decision's time.
+@lru_cache(maxsize=1_000)
+def _code(values: str) -> CodeType:
+    function = f"def read(root):\n try: return ({values})\n except Exception: return place_by_place(root)"
+    return compile(function, "<places>", "exec")
 
 
 def _expression(place: Place, text: str, constants: dict[str, object]) -> str:
