@@ -120,7 +120,8 @@ def wall_clock_ahead(package: str) -> AbstractContextManager[None]:
 @contextmanager
 def _replaced(package: str, replacements: Mapping[object, object]) -> Iterator[None]:
     """Replace values of `time` and `datetime`, there and in the modules of the package."""
-    by_id = {id(value): new for value, new in replacements.items()}
+    # Functions of C and classes, which are hashed by identity; other values of a module may not be hashable.
+    kinds = {type(value) for value in replacements}
     with ExitStack() as patches:
         modules = [
             module
@@ -128,9 +129,14 @@ def _replaced(package: str, replacements: Mapping[object, object]) -> Iterator[N
             if name == package or name.startswith(f"{package}.")
         ]
         for module in (time, datetime, *modules):
-            # A list, since patching writes to the dict. By identity, since values of a module may not be hashable.
-            for name in [name for name, value in vars(module).items() if id(value) in by_id]:
-                patches.enter_context(mock.patch.object(module, name, by_id[id(getattr(module, name))]))
+            # A list, since patching writes to the dict.
+            found = [
+                (name, replacements[value])
+                for name, value in vars(module).items()
+                if type(value) in kinds and value in replacements
+            ]
+            for name, new in found:
+                patches.enter_context(mock.patch.object(module, name, new))
         yield
 
 
