@@ -57,20 +57,18 @@ OPENB_HINT = "; the CSVs of the OpenB trace are read with --format openb, the po
 
 
 class InvalidInputError(KschedfwError, ValueError):
-    """The error of invalid input; `problems` has a line for each problem."""
+    """The error of invalid input; `problems` has a line for each problem, `ways_out` are options that help."""
 
-    def __init__(self, problems: Sequence[str], *, has_unknown_fields: bool = False) -> None:
+    def __init__(self, problems: Sequence[str], ways_out: Sequence[str]) -> None:
         super().__init__(problems)
         self.problems = tuple(problems)
-        self._has_unknown_fields = has_unknown_fields
+        self._ways_out = ways_out
 
     def __str__(self) -> str:
         count = len(self.problems)
         found = "1 problem" if count == 1 else f"{count} problems"
-        way_out = "--skip-invalid leaves out what is invalid"
-        if self._has_unknown_fields:
-            way_out += ", --field-validation=warn lets unknown fields pass"
-        return f"{found} in the input, so nothing was done ({way_out})"
+        hint = f" ({', '.join(self._ways_out)})" if self._ways_out else ""
+        return f"{found} in the input, so nothing was done{hint}"
 
 
 @frozen
@@ -219,9 +217,14 @@ def _read_files(
         has_csv = directory is not None and any(map(_is_csv, directory.iterdir()))
         problems.append(f"{problem}{csv_hint if has_csv else ''}")
     if problems and not options.skip_invalid:
+        ways_out = []
+        # A missing file is no reason to leave out all of the input.
+        if manifests.objects(skip_invalid=True):
+            ways_out.append("--skip-invalid leaves out what is invalid")
         wrong = (error for problem in manifests.problems for error in problem.errors)
-        unknown = any(isinstance(error, UnknownField) for error in wrong)
-        raise InvalidInputError(problems, has_unknown_fields=unknown)
+        if any(isinstance(error, UnknownField) for error in wrong):
+            ways_out.append("--field-validation=warn lets unknown fields pass")
+        raise InvalidInputError(problems, ways_out)
     left_out = len({(each.source, each.document, each.subject) for each in manifests.problems}) + len(csvs)
     problems += [f"warning: {warning}" for warning in manifests.warnings]
     notes = _notes(manifests)

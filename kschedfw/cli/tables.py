@@ -27,7 +27,8 @@ _BETWEEN_COLUMNS = 2
 def stdout_console(width_in_pipe: int = PIPE_WIDTH) -> Console:
     """Return a console as wide as the terminal, or of `width_in_pipe` columns if stdout isn't a terminal."""
     has_no_width = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(highlight=False, width=width_in_pipe if has_no_width else None)
+    # Texts of plugins and manifests are shown as they are: [x] is no style, and :x: no picture.
+    return Console(highlight=False, markup=False, emoji=False, width=width_in_pipe if has_no_width else None)
 
 
 def print_parts(console: Console, parts: Iterable[RenderableType], *, keep_tables: bool = False) -> None:

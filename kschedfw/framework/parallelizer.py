@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
 from math import isqrt
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import attrs
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.records import define
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -66,6 +68,8 @@ class Parallelizer:
                 if enough(results[-1]):
                     break
             return results
+        from concurrent.futures import wait  # a single thread doesn't need it
+
         run = _ChunkedRun(pieces, chunk_size(pieces, self.parallelism), work, enough)
         helpers = [
             self._threads().submit(run.take_chunks) for _ in range(min(self.parallelism, run.chunks) - 1)
@@ -90,6 +94,8 @@ class Parallelizer:
     def _threads(self) -> ThreadPoolExecutor:
         with self._pool_lock:
             if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
                 self._pool = ThreadPoolExecutor(self.parallelism - 1, thread_name_prefix="kschedfw")
             return self._pool
 

@@ -634,6 +634,16 @@ class TestInputsThatAreNoManifests:
         )
         assert "so nothing was done" in why
 
+    def test_a_missing_file_is_left_out_only_beside_others(
+        self, kschedfw_command: Command, cluster_dir: Path, tmp_path: Path
+    ) -> None:
+        missing = tmp_path / "missing.yaml"
+        what = f"{missing}: can't be read: No such file or directory"
+        why = "kschedfw: 1 problem in the input, so nothing was done"
+        assert kschedfw_command("simulate", missing).err.splitlines() == [what, why]
+        hint = "(--skip-invalid leaves out what is invalid)"
+        assert kschedfw_command("simulate", cluster_dir, missing).err.splitlines() == [what, f"{why} {hint}"]
+
     def test_a_directory_of_csvs_is_told_the_option_they_need(
         self, kschedfw_command: Command, tmp_path: Path
     ) -> None:

@@ -174,6 +174,18 @@ def test_brackets_in_names_are_no_markup(
     assert "plugin(s) [A B] [/red] said no" in printed(odd, capsys, monkeypatch, 80)
 
 
+def test_cells_and_lines_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    table = plain_table("by [rack]", "reason")
+    table.add_row("no room in [/dev/sda] :warning:")
+    print_parts(stdout_console(), ["[red]: 1 pod :x:", table])
+    assert capsys.readouterr().out.splitlines() == [
+        "[red]: 1 pod :x:",
+        "by [rack]",
+        "reason",
+        "no room in [/dev/sda] :warning:",
+    ]
+
+
 def test_a_title_longer_than_its_table_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     table = plain_table("Closest nodes (asked for this explanation only)", "node")
     table.add_row("n1")
