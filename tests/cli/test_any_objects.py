@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from kschedfw_apiserver.forked import EndedProcess, run_forked
 
+from kschedfw.testing import Command
 from tests.api.any_objects import everything_of_a_dump, object_of
 
 _COMMANDS = {
@@ -31,10 +32,9 @@ def kschedfw(directory: Path, *arguments: str) -> EndedProcess:
     return run_forked("-m", "kschedfw", *arguments, cwd=directory, env=os.environ)
 
 
-@pytest.mark.slow
-def test_the_table_has_every_command_that_reads_files(tmp_path: Path) -> None:
+def test_the_table_has_every_command_that_reads_files(kschedfw_command: Command) -> None:
     names = {each.name for each in entry_points(group="kschedfw.commands")}
-    reading = {name for name in names if "--skip-invalid" in kschedfw(tmp_path, name, "--help").output}
+    reading = {name for name in names if "--skip-invalid" in kschedfw_command(name, "--help").out}
     assert reading - _SERVERS == _COMMANDS.keys() & names
 
 

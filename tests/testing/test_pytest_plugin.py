@@ -1,17 +1,17 @@
 """The pytest plugin: fixtures, their marker, and that it is in nobody's way.
 
-Pytest runs in a process of its own, where kschedfw's distribution is one that pip has installed. Such a process
+Pytest runs in a process of its own, where kschedfw's distribution is installed, and a stranger's is. Such a process
 takes a second, so tests of different things are files of one run; what a process has imported is asked in one alone.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -64,13 +64,16 @@ NODES = [make_node(name).labels(rack=rack).capacity(cpu=4).build() for name, rac
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with kschedfw, as pip installs it, and a stranger's plugin."""
+    """A directory with kschedfw, as an installation shows it, and a stranger's plugin."""
     site = tmp_path_factory.mktemp("site")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-    pip += ["--no-deps", "--no-compile"]  # far from all of kschedfw is imported
-    built_here = importlib.util.find_spec("hatchling") is not None
-    options = ["--no-build-isolation"] if built_here else []
-    subprocess.run([*pip, *options, "--target", str(site), str(REPOSITORY)], check=True, timeout=PATIENCE)
+    # Links, so that the bytecode is there already. What a wheel has is asked in tests/distributions.
+    for name in ("kschedfw", "kschedfw_command.py", "pytest_kschedfw.py"):
+        (site / name).symlink_to(REPOSITORY / name)
+    installed = distribution("kschedfw")
+    told = site / f"kschedfw-{installed.version}.dist-info"
+    told.mkdir()
+    for name in ("METADATA", "entry_points.txt"):
+        (told / name).write_text(installed.read_text(name) or "", encoding="utf-8")
     for name, text in STRANGER.items():
         path = site / name
         path.parent.mkdir(exist_ok=True)

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from explore.served import Page as ServedPage
-from kschedfw_apiserver.browser import Watched
-from playwright.sync_api import Locator, Page, expect
+from kschedfw_apiserver.browser import Watched, watched
+from playwright.sync_api import Browser, Locator, Page, expect
+
+
+@contextmanager
+def opened_page(browser: Browser, page: ServedPage) -> Iterator[Watched]:
+    """Load the page. Nothing may go wrong in it, and it may ask for nothing elsewhere."""
+    with watched(browser) as found:
+        load(found, page)
+        yield found
+        assert found.problems == []
+        assert found.origins <= {f"http://127.0.0.1:{page.port}"}
 
 
 def load(found: Watched, page: ServedPage, place: str = "") -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from explore.browser import load
+from explore.browser import opened_page
 from explore.clusters import cluster
 from explore.served import Page, served
-from kschedfw_apiserver.browser import Watched, chromium, watched
+from kschedfw_apiserver.browser import Watched, chromium
 from playwright.sync_api import Browser
 
 
@@ -27,9 +27,5 @@ def page() -> Iterator[Page]:
 
 @pytest.fixture
 def opened(browser: Browser, page: Page) -> Iterator[Watched]:
-    """The page, loaded; nothing may go wrong in it, and it may ask for nothing elsewhere."""
-    with watched(browser) as found:
-        load(found, page)
+    with opened_page(browser, page) as found:
         yield found
-        assert found.problems == []
-        assert found.origins <= {f"http://127.0.0.1:{page.port}"}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from explore.browser import group_row, load, open_pod
-from explore.clusters import GATES, HOSTILE, groups
+from explore.browser import group_row, load, open_pod, opened_page
+from explore.clusters import GATES, HOSTILE, cluster, groups
 from explore.served import Page, served
 from kschedfw_apiserver.browser import Watched, watched
 from playwright.sync_api import Browser, expect
@@ -23,38 +23,19 @@ from kschedfw import InMemoryCluster, make_node, make_pod
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def looked_at(browser: Browser) -> Iterator[Watched]:
+    """One page for tests that look at different parts of it."""
+    with served(cluster()) as page, opened_page(browser, page) as found:
+        yield found
+
+
 class TestLooking:
-    def test_the_token_leaves_the_address(self, opened: Watched, page: Page) -> None:
-        assert opened.page.url == f"http://127.0.0.1:{page.port}/"
+    def test_the_token_leaves_the_address(self, looked_at: Watched) -> None:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", looked_at.page.url)
 
-    def test_the_map_tells_of_nodes_by_mouse_and_by_keys(self, opened: Watched) -> None:
-        page = opened.page
-        page.locator("canvas").hover(position={"x": 20, "y": 120})
-        expect(page.locator(".tip")).to_contain_text("default/busy (cpu 2)")
-        expect(page.locator(".tip")).to_contain_text("cpu-taken\ncpu: 3 of 4 requested (75%)\n2 pods")
-        page.locator("canvas").focus()
-        for _ in range(2):
-            page.keyboard.press("ArrowRight")
-        expect(page.locator("#said")).to_contain_text("memory-taken, cpu: 1 of 4 requested (25%), 1 pod")
-        page.keyboard.press("Enter")
-        card = page.locator("#node-side")
-        expect(card.get_by_role("heading", name="memory-taken")).to_be_visible()
-        expect(card.get_by_role("button", name="default/cache")).to_be_visible()
-
-    def test_nodes_are_grouped_and_filled_as_one_likes(self, opened: Watched) -> None:
-        page = opened.page
-        page.get_by_label("Group by").select_option("zone")
-        page.get_by_label("Fill by").select_option("memory")
-        expect(page.locator("#map")).to_contain_text("3 nodes; memory: 6Gi of 24Gi requested (25%)")
-        page.get_by_role("button", name="As a table").click()
-        table = page.get_by_role("grid", name="nodes of the cluster, as a table")
-        expect(table.get_by_role("row").nth(1)).to_contain_text("cpu-taken")
-        table.get_by_role("button", name="share").click()
-        expect(table.get_by_role("row").nth(1)).to_contain_text("memory-taken")
-        expect(table.get_by_role("row").nth(1)).to_contain_text("50%")
-
-    def test_it_begins_with_why_pods_wait_and_what_helps(self, opened: Watched) -> None:
-        side = opened.page.locator("#pending-side")
+    def test_it_begins_with_why_pods_wait_and_what_helps(self, looked_at: Watched) -> None:
+        side = looked_at.page.locator("#pending-side")
         expect(side.get_by_role("heading", name="2 pods wait for a place")).to_be_in_viewport()
         expect(side).to_contain_text("2 workloads · 1 other pod finds a place")
         huge = side.get_by_role("region", name="why default/huge waits")
@@ -67,6 +48,32 @@ class TestLooking:
         expect(gated).to_contain_text("It waits until its scheduling gate example.com/quota is removed.")
         expect(side.locator("summary")).to_have_count(1)
         expect(side.locator("summary")).to_contain_text("1 pod would be placed")
+
+    def test_the_map_tells_of_nodes_by_mouse_and_by_keys(self, looked_at: Watched) -> None:
+        page = looked_at.page
+        page.locator("canvas").hover(position={"x": 20, "y": 120})
+        expect(page.locator(".tip")).to_contain_text("default/busy (cpu 2)")
+        expect(page.locator(".tip")).to_contain_text("cpu-taken\ncpu: 3 of 4 requested (75%)\n2 pods")
+        page.locator("canvas").focus()
+        for _ in range(2):
+            page.keyboard.press("ArrowRight")
+        expect(page.locator("#said")).to_contain_text("memory-taken, cpu: 1 of 4 requested (25%), 1 pod")
+        page.keyboard.press("Enter")
+        card = page.locator("#node-side")
+        expect(card.get_by_role("heading", name="memory-taken")).to_be_visible()
+        expect(card.get_by_role("button", name="default/cache")).to_be_visible()
+
+    def test_nodes_are_grouped_and_filled_as_one_likes(self, looked_at: Watched) -> None:
+        page = looked_at.page
+        page.get_by_label("Group by").select_option("zone")
+        page.get_by_label("Fill by").select_option("memory")
+        expect(page.locator("#map")).to_contain_text("3 nodes; memory: 6Gi of 24Gi requested (25%)")
+        page.get_by_role("button", name="As a table").click()
+        table = page.get_by_role("grid", name="nodes of the cluster, as a table")
+        expect(table.get_by_role("row").nth(1)).to_contain_text("cpu-taken")
+        table.get_by_role("button", name="share").click()
+        expect(table.get_by_role("row").nth(1)).to_contain_text("memory-taken")
+        expect(table.get_by_role("row").nth(1)).to_contain_text("50%")
 
     def test_texts_of_manifests_stay_texts(self, opened: Watched) -> None:
         page = opened.page
