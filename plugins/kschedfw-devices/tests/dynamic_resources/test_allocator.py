@@ -11,12 +11,13 @@ from dynamic_resources.exhaustive import Aborted, Exhaustive
 from hypothesis import given
 from hypothesis import strategies as st
 from kschedfw_devices.cel import Budget, OutOfStepsError
+from kschedfw_devices.dynamic_resources import candidates
 from kschedfw_devices.dynamic_resources.allocator import AllocationError, DeviceSearch
 from kschedfw_devices.dynamic_resources.inventory import Inventory, PublishedSlice, ReachablePools
 from kschedfw_devices.dynamic_resources.requests import RequestBook, WantedClaim
 from kschedfw_devices.dynamic_resources.usage import PoolUsage, Usage
 
-from kschedfw.api import DeviceClass, Node, ResourceClaim, ResourceSlice
+from kschedfw.api import EMPTY, DeviceClass, Node, ResourceClaim, ResourceSlice
 
 Json = dict[str, Any]
 
@@ -260,6 +261,41 @@ def test_the_search_ends_as_one_that_tries_everything(
     everything = Exhaustive(wanted(*asking), reach, usage)
     search = DeviceSearch(wanted(*asking), reach, usage, Budget())
     assert outcome(search) == outcome(everything)
+
+
+@given(
+    pools=st.lists(devices(), min_size=1, max_size=6),
+    asking=st.lists(claims(), min_size=1, max_size=2),
+    taken=st.frozensets(st.sampled_from(["d0", "d1"])),
+    used=st.frozensets(st.integers(0, 5)),
+)
+def test_pools_that_are_passed_over_as_wholes_cost_the_same_steps_and_change_nothing(
+    pools: list[list[Json]], asking: list[Json], taken: frozenset[str], used: frozenset[int]
+) -> None:
+    usage = Usage({(DRIVER, f"p{number}"): PoolUsage(taken) for number in used})
+    found: list[object] = []
+    for fewest in (len(pools) + 1, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(candidates, "_FEWEST_POOLS", fewest)
+            budget = Budget(20_000)
+            reach = reach_of(*pools, counters=COUNTERS)
+            try:
+                result = outcome(DeviceSearch(wanted(*asking), reach, usage, budget))
+            except OutOfStepsError:
+                found.append("out of steps")
+            else:
+                found.append((result, budget.left))
+    assert str(found[0]) == str(found[1])
+
+
+def test_what_is_known_of_pools_follows_their_usage() -> None:
+    reach = reach_of(*[[part("a"), part("b"), part("c")] for _ in range(3)], counters=COUNTERS)
+    found = candidates.candidates_of(reach, ((), ()), EMPTY, Budget())
+    assert found.outlook(NOTHING).is_spent.tolist() == [False, False, False]
+    taken = Usage({(DRIVER, "p1"): PoolUsage(frozenset({"a", "b"}))})
+    # Its counters are used up, so that the third device is of no use.
+    assert found.outlook(taken).is_spent.tolist() == [False, True, False]
+    assert found.outlook(Usage()).is_spent.tolist() == [False, False, False]
 
 
 # --- Long searches, in steps

@@ -10,13 +10,18 @@ back the counters of a device that is refused after they were taken, or that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
+import attrs
+import numpy as np
+import numpy.typing as npt
+
 from kschedfw import FrozenDict, KschedfwError, Quantity
-from kschedfw.api import EMPTY, MAX_CLAIM_DEVICES
+from kschedfw.api import EMPTY, MAX_CLAIM_DEVICES, Device
 from kschedfw_devices.cel import Budget
+from kschedfw_devices.dynamic_resources.candidates import STEPS_OF_CAPACITY, Candidates, candidates_of
 from kschedfw_devices.dynamic_resources.capacity import added, consumed, has_amounts, is_left
 from kschedfw_devices.dynamic_resources.constraints import Constraint, constraint_of
 from kschedfw_devices.dynamic_resources.counters import PoolCounters
@@ -31,9 +36,6 @@ from kschedfw_devices.dynamic_resources.inventory import (
 from kschedfw_devices.dynamic_resources.pruning import Pruning
 from kschedfw_devices.dynamic_resources.requests import Found, Option, WantedClaim
 from kschedfw_devices.dynamic_resources.usage import NOTHING_USED, Usage
-
-_STEPS_OF_CAPACITY: Final = 3
-"""Steps for rounding a requested capacity, and comparing it with the free capacity."""
 
 _LONG_SEARCH: Final = 1000
 """Steps after which it pays to look for a proof that there is no solution. Most searches take fewer than 100."""
@@ -69,6 +71,25 @@ _Moves: TypeAlias = Generator[_Place, bool, bool]
 """The places behind a place. Each is answered with whether the claim gets too many devices there, as is the whole."""
 
 
+@attrs.define(eq=False)
+class _Passed:
+    """The pools that a search has passed over from `first` to `end`, of which a constraint `refused` all devices."""
+
+    candidates: Candidates
+    refused: npt.NDArray[np.bool_]
+    first: int
+    end: int
+
+    def devices_of(self, pool: PoolId) -> Iterator[Device]:
+        """Yield the pool's devices that would have taken counters, had they been looked at."""
+        number = self.candidates.number_of.get(pool, -1)
+        if self.first <= number < self.end and self.refused[number]:
+            for slice_, position, _, has_amounts in self.candidates.members(number):
+                device = slice_.devices[position].device
+                if has_amounts and device.consumes_counters:
+                    yield device
+
+
 class DeviceSearch:
     """One search among the devices that a node can use."""
 
@@ -87,6 +108,7 @@ class DeviceSearch:
         self._shared: dict[DeviceId, list[FrozenDict[str, Quantity]]] = {}
         """The consumed capacity of a device after each share: summing shares up at every look took most of the time."""
         self._counters: dict[PoolId, PoolCounters] = {}
+        self._passed: list[_Passed] = []
 
     def run(self) -> Sequence[Sequence[Found]] | None:
         """Return the devices for each claim; None if there is no solution.
@@ -223,13 +245,26 @@ class DeviceSearch:
 
     def _next_device(self, wanted: WantedClaim, option: Option, place: _Place) -> _Moves:
         concerning, budget = self._concerning(place.claim, option), self._budget
-        candidates = self._reach.candidates(option.selectors, option.capacity, budget)
+        candidates = candidates_of(self._reach, option.selectors, option.capacity, budget)
+        devices = candidates.devices
+        # Devices are looked at one by one up to here. If it is their end, all are.
+        until = len(devices) if option.admin_access else candidates.end_of_pool(place.after)
+        pools: Iterator[tuple[int, int]] | None = None
         failed: set[Hashable] = set()
         """The likenesses of the devices that led to no solution at this place of the search."""
         seen, used, counters = None, NOTHING_USED.taken, None
         # There may be thousands of candidates, of which nearly all are refused: these take as few calls as can be.
-        for index in range(place.after, len(candidates)):
-            slice_, position, fails, has_amounts = candidates[index]
+        index = place.after - 1
+        while (index := index + 1) < len(devices):
+            if index == until:
+                if failed:
+                    until = len(devices)
+                else:
+                    pools = pools or self._pools_to_look_at(candidates, index, concerning)
+                    index, until = next(pools, (len(devices), 0))
+                    if not until:
+                        return False
+            slice_, position, fails, has_amounts = devices[index]
             device = slice_.devices[position]
             if slice_ is not seen:
                 seen, used, counters = slice_, self._usage.of(slice_.pool).taken, None
@@ -246,7 +281,7 @@ class DeviceSearch:
                     self._is_selected(wanted, option, slice_, position)
                 has_amounts = self._has_capacity(option, device)
             else:
-                budget.spend(1 + _STEPS_OF_CAPACITY * len(device.device.capacity))
+                budget.spend(1 + STEPS_OF_CAPACITY * len(device.device.capacity))
             if not has_amounts or (failed and self._likeness(device) in failed):
                 continue
             takes_counters = bool(device.device.consumes_counters)
@@ -263,7 +298,36 @@ class DeviceSearch:
                     return True  # every device would give too many
                 if self._pruning.knows_likeness:
                     failed.add(self._likeness(device))
+                pools = None
         return False
+
+    def _pools_to_look_at(
+        self, candidates: Candidates, start: int, concerning: Sequence[Constraint]
+    ) -> Iterator[tuple[int, int]]:
+        """Yield where each pool's devices begin and end, from `start` on, that must be looked at one by one.
+
+        Pass over the others, which is what they would come to: steps, and counters that are taken for nothing.
+        """
+        first = candidates.number_at(start)
+        outlook = candidates.outlook(self._usage)
+        look = ~outlook.is_spent
+        refused = np.zeros_like(look)
+        if concerning and (required := concerning[0].required) is not None:
+            may_have = candidates.by_value(*required)
+            refused, look = look & ~may_have, look & may_have
+        # Pools in which this search has taken something aren't as the usage says.
+        for pool in (*self._counters, *{device[:2] for device in self._taken}):
+            number = candidates.number_of.get(pool)
+            if number is not None:
+                look[number], refused[number] = True, False
+        passed = _Passed(candidates, refused, first, first)
+        self._passed.append(passed)
+        for number in (*(look[first:].nonzero()[0] + first).tolist(), len(candidates.pools)):
+            self._budget.spend(int(outlook.steps[passed.end : number].sum()))
+            passed.end = number
+            if number < len(candidates.pools):
+                yield candidates.starts[number], candidates.starts[number + 1]
+                passed.end = number + 1
 
     @cached_property
     def _pruning(self) -> Pruning:
@@ -283,7 +347,7 @@ class DeviceSearch:
 
     def _has_capacity(self, option: Option, published: PublishedDevice) -> bool:
         capacities = published.device.capacity
-        self._budget.spend(_STEPS_OF_CAPACITY * len(capacities))
+        self._budget.spend(STEPS_OF_CAPACITY * len(capacities))
         if not published.device.allow_multiple_allocations:
             return has_amounts(capacities, option.capacity)
         amounts = consumed(capacities, option.capacity)
@@ -359,5 +423,9 @@ class DeviceSearch:
         id_ = published.id[:2]
         counters = self._counters.get(id_)
         if counters is None:
-            counters = self._counters[id_] = PoolCounters(self._reach.pool_of[id_], self._usage.of(id_))
+            used = self._usage.of(id_)
+            counters = self._counters[id_] = PoolCounters(self._reach.pool_of[id_], used)
+            for device in (device for passed in self._passed for device in passed.devices_of(id_)):
+                if device.name not in used.taken:
+                    counters.take_later(device)
         return counters

@@ -159,14 +159,18 @@ class Question:
             codes: npt.NDArray[np.int8] = self._kept.codes[numbers]
         else:
             codes = np.full(len(numbers), _UNKNOWN, dtype=np.int8)
+        found: dict[int, int] = {}
         for position in ((codes == _UNKNOWN) | (codes == _TIMED_OUT)).nonzero()[0].tolist():
-            try:
-                answer = self.answer(self._inventory.reach(int(numbers[position])))
-            except AllocationError as error:
-                return codes[:position], error
-            if answer.is_late:
-                return codes[:position], None
-            codes[position] = answer.code
+            number = int(numbers[position])
+            if number not in found:
+                try:
+                    answer = self.answer(self._inventory.reach(number))
+                except AllocationError as error:
+                    return codes[:position], error
+                if answer.is_late:
+                    return codes[:position], None
+                found[number] = answer.code
+            codes[position] = found[number]
         return codes, None
 
     def scores(self, numbers: IntArray) -> IntArray:

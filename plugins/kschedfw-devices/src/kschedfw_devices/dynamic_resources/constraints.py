@@ -33,6 +33,11 @@ class Constraint(ABC):
         value = device.attribute(self._attribute)
         return value is not None and self._admits(value)
 
+    @property
+    def required(self) -> tuple[str, DeviceAttribute] | None:
+        """The attribute and the value that each further device must have; None if several values are allowed."""
+        return None
+
     @abstractmethod
     def _admits(self, value: DeviceAttribute) -> bool: ...
 
@@ -48,6 +53,10 @@ class _Match(Constraint):
 
     _value: DeviceAttribute | None = None
     _count = 0
+
+    @property
+    def required(self) -> tuple[str, DeviceAttribute] | None:
+        return None if self._value is None or not self._count else (self._attribute, self._value)
 
     def _admits(self, value: DeviceAttribute) -> bool:
         return not self._count or value == self._value

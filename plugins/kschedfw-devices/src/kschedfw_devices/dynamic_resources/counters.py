@@ -106,6 +106,11 @@ class PoolCounters:
             return alone
         return counted.suffice_for(device, self._taken)
 
+    def never_suffice_for(self, device: Device) -> bool:
+        """Tell whether the counters don't suffice for the device, whatever a search takes before."""
+        counted = self._counted
+        return counted.only_falls and not counted.suffice_alone[id(device)]
+
     def shortages(self, device: Device) -> Iterator[tuple[CounterName, Quantity, Quantity]]:
         """Yield the counters that don't suffice, with the amount that the device needs and the amount left."""
         self._settle()

@@ -20,11 +20,12 @@ from kschedfw import FrozenDict, Node, Quantity
 from kschedfw.api import BoundedDict, CounterSet, Device, DeviceAttribute, NodeSelector, ResourceSlice
 from kschedfw.plugins import any_matches, usable_terms
 from kschedfw_devices import cel
-from kschedfw_devices.dynamic_resources.capacity import has_amounts, with_fractions
+from kschedfw_devices.dynamic_resources.capacity import with_fractions
 
 if TYPE_CHECKING:
     # `cel` is used by its attributes: the compiler of selectors is loaded with the first one.
     from kschedfw_devices.cel import AttributeValue, Budget, DeviceInput
+    from kschedfw_devices.dynamic_resources.candidates import Candidates
 
 PoolId: TypeAlias = tuple[str, str]
 """Driver and name."""
@@ -33,10 +34,6 @@ DeviceId: TypeAlias = tuple[str, str, str]
 
 _MOST_SELECTORS: Final = 256
 """The number of lists of selectors whose matches each slice remembers."""
-
-
-_MOST_CANDIDATES: Final = 32
-"""The number of pairs of such lists for which the usable devices of a node are remembered, in order."""
 
 
 @attrs.define(eq=False)
@@ -148,10 +145,6 @@ class PublishedSlice:
 Expressions: TypeAlias = tuple[str, ...]
 Selectors: TypeAlias = tuple[Expressions, Expressions]
 """The selectors of a class, and those of a request."""
-Candidate: TypeAlias = tuple[PublishedSlice, int, bool, bool]
-"""A slice, the position of a device in it, whether a selector can't be evaluated for that, and whether the device has
-the wanted capacity while nobody uses it."""
-
 
 _ADVICE: Final = (
     "consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for "
@@ -279,49 +272,10 @@ class ReachablePools:
     number: int
     node: Node
     pools: Sequence[NodePool]
-    _candidates: dict[tuple[Selectors, FrozenDict[str, Quantity]], Sequence[Candidate]] = attrs.field(
+    candidates: dict[tuple[Selectors, FrozenDict[str, Quantity]], Candidates] = attrs.field(
         factory=dict, init=False
     )
-
-    def candidates(
-        self, selectors: Selectors, capacity: FrozenDict[str, Quantity], budget: Budget
-    ) -> Sequence[Candidate]:
-        """Return the usable devices that match the selectors of class and request, in the order of the search.
-
-        `capacity` is the wanted one, which a device may lack.
-
-        Raises:
-            OutOfStepsError: the budget is spent.
-        """
-        known = self._candidates.get((selectors, capacity))
-        if known is None:
-            if len(self._candidates) >= _MOST_CANDIDATES:
-                self._candidates.clear()
-            found = self._find_candidates(*selectors, capacity, budget)
-            known = self._candidates[selectors, capacity] = list(found)
-        return known
-
-    def _find_candidates(
-        self, of_class: Expressions, own: Expressions, capacity: FrozenDict[str, Quantity], budget: Budget
-    ) -> Iterator[Candidate]:
-        for pool in self.pools:
-            if not pool.can_be_used:
-                continue
-            for slice_ in pool.slices:
-                for position, device in enumerate(slice_.devices):
-                    budget.spend(1)
-                    try:
-                        if not slice_.matches(position, of_class, budget) or not slice_.matches(
-                            position, own, budget
-                        ):
-                            continue
-                    except SelectorFailure:
-                        # Selectors come before the nodes of a device, as in v1.36: a failure counts even for
-                        # a device that this node doesn't reach.
-                        yield slice_, position, True, True
-                    else:
-                        if device.is_reached_by(self.node):
-                            yield slice_, position, False, has_amounts(device.device.capacity, capacity)
+    """See `candidates_of`."""
 
     @cached_property
     def device_count(self) -> int:
@@ -338,6 +292,15 @@ class ReachablePools:
         return any(each.is_invalid for each in self.pools)
 
 
+@attrs.frozen(eq=False)
+class _SharedSlices:
+    """The slices that are for the same nodes, by a selector or all of them."""
+
+    selector: NodeSelector | None
+    all_nodes: bool
+    slices: Sequence[PublishedSlice]
+
+
 class Inventory:
     """All ResourceSlices, in one state of the cluster.
 
@@ -348,7 +311,7 @@ class Inventory:
         generations: dict[PoolId, dict[int, list[PublishedSlice]]] = defaultdict(lambda: defaultdict(list))
         self._local: dict[str, list[PublishedSlice]] = defaultdict(list)
         self._by_device: list[PublishedSlice] = []
-        self._shared: dict[tuple[NodeSelector | None, bool], list[PublishedSlice]] = defaultdict(list)
+        shared: dict[tuple[NodeSelector | None, bool], list[PublishedSlice]] = defaultdict(list)
         self._counters: dict[PoolId, list[PublishedSlice]] = defaultdict(list)
         for each in slices:
             spec = each.slice.spec
@@ -360,7 +323,8 @@ class Inventory:
             elif spec.per_device_node_selection:
                 self._by_device.append(each)
             else:
-                self._shared[spec.node_selector, spec.all_nodes].append(each)
+                shared[spec.node_selector, spec.all_nodes].append(each)
+        self._groups = [_SharedSlices(*nodes, slices) for nodes, slices in shared.items()]
         self._pools: Mapping[PoolId, Mapping[int, Pool]] = {
             id_: {generation: Pool(id_, members) for generation, members in of_pool.items()}
             for id_, of_pool in generations.items()
@@ -376,12 +340,16 @@ class Inventory:
 
     def slices_on(self, node: Node) -> Iterator[PublishedSlice]:
         """Yield every slice that the node can use as a whole or in part, including stale ones."""
+        yield from self._slices_of(node)
+        for group in self._groups:
+            if reaches(node, "", group.selector, group.all_nodes):
+                yield from group.slices
+
+    def _slices_of(self, node: Node) -> Iterator[PublishedSlice]:
+        """Yield the slices that name the node, or have nodes per device."""
         for each in (*self._local.get(node.name, ()), *self._by_device):
             if each.is_reached_by(node):
                 yield each
-        for (selector, all_nodes), slices in self._shared.items():
-            if reaches(node, "", selector, all_nodes):
-                yield from slices
 
     def on(self, node: Node) -> ReachablePools:
         """Return the pools and devices that the node can use."""
@@ -404,13 +372,15 @@ class Inventory:
         return self._by_number[number]
 
     def _find(self, node: Node) -> ReachablePools:
-        slices = tuple(self.slices_on(node))
+        own = tuple(self._slices_of(node))
+        shared = tuple(group for group in self._groups if reaches(node, "", group.selector, group.all_nodes))
         # Slices hash by identity. Where each device has nodes of its own, the devices in reach must be the same, too.
-        key = (*slices, *(device.id for each in slices for device in each.devices_for(node)))
+        key = (*own, *shared, *(device.id for each in own for device in each.devices_for(node)))
         # Filters are called from several threads, and kept answers are found by a reach's number: no two may get one.
         with self._numbering:
             known = self._reaches.get(key)
             if known is None:
+                slices = (*own, *(each for group in shared for each in group.slices))
                 known = self._reaches[key] = ReachablePools(
                     len(self._by_number), node, self._pools_of(slices)
                 )

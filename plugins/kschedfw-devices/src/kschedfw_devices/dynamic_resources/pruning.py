@@ -7,13 +7,14 @@ first, and an error that the search would meet is still met.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import attrs
 
 from kschedfw.api import DeviceConstraint
 from kschedfw_devices.cel import Budget
+from kschedfw_devices.dynamic_resources.candidates import Candidates, candidates_of
 from kschedfw_devices.dynamic_resources.capacity import consumed, is_left
 from kschedfw_devices.dynamic_resources.inventory import PublishedDevice, ReachablePools
 from kschedfw_devices.dynamic_resources.requests import Option, WantedClaim, WantedRequest
@@ -22,12 +23,29 @@ from kschedfw_devices.dynamic_resources.usage import Usage
 
 @attrs.frozen(eq=False)
 class _Choice:
-    """An option of a claim's request, the devices that match, and those for which a selector can't be evaluated."""
+    """An option of a claim's request, and its devices: `candidates`, or `all_devices` for an option that wants all."""
 
     option: Option
-    devices: frozenset[PublishedDevice]
-    failing: frozenset[PublishedDevice]
     is_constrained: bool
+    candidates: Candidates | None
+    all_devices: frozenset[PublishedDevice] = frozenset()
+
+    @property
+    def devices(self) -> frozenset[PublishedDevice]:
+        """The devices that match."""
+        return self.all_devices if self.candidates is None else self.candidates.matching
+
+    @property
+    def failing(self) -> frozenset[PublishedDevice]:
+        """The devices for which a selector can't be evaluated."""
+        return frozenset() if self.candidates is None else self.candidates.failing
+
+    @property
+    def taking_counters(self) -> Iterable[PublishedDevice]:
+        """The devices that match and take counters."""
+        if self.candidates is not None:
+            return self.candidates.taking_counters
+        return (each for each in self.all_devices if each.device.consumes_counters)
 
 
 @attrs.define(eq=False)
@@ -54,15 +72,10 @@ class Pruning:
     def _choice(self, wanted: WantedClaim, option: Option) -> _Choice:
         is_constrained = any(option.is_among(each.requests) for each in wanted.claim.spec.devices.constraints)
         if option.wants_all:
-            return _Choice(option, frozenset(self._all[option]), frozenset(), is_constrained)
-        matching: set[PublishedDevice] = set()
-        failing: set[PublishedDevice] = set()
-        for slice_, position, fails, _ in self._reach.candidates(
-            option.selectors, option.capacity, self._budget
-        ):
-            self._budget.spend(1)
-            (failing if fails else matching).add(slice_.devices[position])
-        return _Choice(option, frozenset(matching), frozenset(failing), is_constrained)
+            return _Choice(option, is_constrained, None, frozenset(self._all[option]))
+        candidates = candidates_of(self._reach, option.selectors, option.capacity, self._budget)
+        self._budget.spend(len(candidates.devices))
+        return _Choice(option, is_constrained, candidates)
 
     @property
     def _constraints(self) -> Iterator[DeviceConstraint]:
@@ -83,14 +96,13 @@ class Pruning:
         for choice in self._choices.values():
             if choice.option.wants_all and choice.is_constrained:
                 return False
-            for published in choice.devices:
-                device = published.device
-                if device.consumes_counters and (
-                    choice.is_constrained
-                    or device.allow_multiple_allocations
-                    or not choice.option.tolerates(device.taints)
-                ):
-                    return False
+            if any(
+                choice.is_constrained
+                or each.device.allow_multiple_allocations
+                or not choice.option.tolerates(each.device.taints)
+                for each in choice.taking_counters
+            ):
+                return False
         return True
 
     def likeness(self, published: PublishedDevice) -> Hashable:
