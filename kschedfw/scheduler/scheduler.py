@@ -137,7 +137,7 @@ class Scheduler:
             metrics=metrics,
             plugin_sampling=sampling_of(metrics),
             feature_gates=feature_gates,
-            binds_in_background=executor is not None,
+            binds_in_background=not (executor is None or isinstance(executor, InlineExecutor)),
             groups=groups,
             evictions=PendingEvictions(lambda pod: self.cache.get_pod(pod) is not None),
         )

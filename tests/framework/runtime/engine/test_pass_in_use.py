@@ -10,6 +10,7 @@ import pytest
 from kschedfw import InMemoryCluster, Scheduler, make_pod
 from kschedfw.framework.runtime.engine.pass_in_use import MOST_FOLLOWED, compiled_pass, pass_for, with_numpy
 from kschedfw.framework.runtime.engine.passes import Pass
+from kschedfw.scheduler import InlineExecutor
 from tests.framework.runtime.engine.support import House, some_nodes
 
 LARGE, SMALL = 256, 255
@@ -41,7 +42,7 @@ class TestWhileNumbaIsNotLoaded:
 
 
 @pytest.mark.parametrize("in_background", [False, True])
-def test_scheduler_with_an_executor_counts_as_one_that_binds_in_the_background(
+def test_scheduler_with_an_executor_of_threads_binds_in_the_background(
     in_background: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[bool] = []
@@ -53,7 +54,7 @@ def test_scheduler_with_an_executor_counts_as_one_that_binds_in_the_background(
     monkeypatch.setattr("kschedfw.framework.runtime.engine.together.pass_for", noted)
     cluster = InMemoryCluster([*some_nodes(20), make_pod("p").requests(cpu="100m").build()])
     with ThreadPoolExecutor(1) as executor:
-        scheduler = Scheduler(cluster, executor=executor if in_background else None)
+        scheduler = Scheduler(cluster, executor=executor if in_background else InlineExecutor())
         scheduler.run_until_idle()
         scheduler.close()
     assert told == [in_background]

@@ -99,10 +99,10 @@ def _find(
 
 @attrs.frozen(eq=False)
 class Outlook:
-    """What a search meets in each pool of `Candidates`, given the `usage` of devices: `used`, by pool.
+    """The state of each pool of `Candidates`, given the `usage` of devices, which `used` has by pool.
 
-    Of a pool that `is_spent` it can take no device, whatever it has taken before. Passing over all devices of a pool
-    takes so many `steps`.
+    Of a pool that `is_spent` a search can take no device, whatever it has taken before. Passing over all devices of a
+    pool takes so many `steps`.
     """
 
     usage: Usage
@@ -144,7 +144,7 @@ class Candidates:
 
     @cached_property
     def taking_counters(self) -> Sequence[PublishedDevice]:
-        """Those of `matching` that take counters of their pool."""
+        """The devices of `matching` that take counters of their pool."""
         return [each for each in self.matching if each.device.consumes_counters]
 
     @cached_property
@@ -169,7 +169,7 @@ class Candidates:
         return self.devices[self.starts[number] : self.starts[number + 1]]
 
     def outlook(self, usage: Usage) -> Outlook:
-        """Return what a search meets with this usage; only pools whose usage has changed are looked at anew."""
+        """Return the state of the pools with this usage; only those whose usage has changed are looked at anew."""
         known = self._outlook
         if known.usage is usage:
             return known
