@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from kschedfw.api.requests import PodRequests
+from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.nodes.read_only import read_only_view
 from kschedfw.framework.nodes.table import NodeTable
@@ -103,6 +104,8 @@ class KeptTotals:
         self.totals: FloatArray = np.empty(len(table))
         self.totals_to_read = read_only_view(self.totals)
         self.feasible = self._pods = 0
+        self.refused: NodeCodes | None = None
+        """The first refusal of each node, if none is feasible and somebody has asked since the last change."""
         self._best: BestRows | None = None
         self._fill(compiled, table)
 
@@ -115,6 +118,7 @@ class KeptTotals:
         pods = table.pod_changes
         if self._pods == pods.version:
             return
+        self.refused = None
         # A base is valid as long as the node objects are the same, so only pods may have changed.
         changed = pods.since(self._pods)
         if changed is None or len(changed) > _MOST_CHANGED:

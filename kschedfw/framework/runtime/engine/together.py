@@ -78,6 +78,8 @@ class _Run(FilterOutcome):
         self.asked_last: Sequence[Step] = ()
         self.verdicts: Mapping[str, Verdicts | None] = {}
         """The verdicts on all nodes of filters that were asked together, by plugin."""
+        self.unchanged: KeptTotals | None = None
+        """The kept totals that `totals` are, for some of the nodes, too."""
         self._made: NodeCodes | None = None
         self.feasible = (
             nodes if count == len(totals) else NodeSelection.made_later(nodes.table, count, self._rows)
@@ -149,6 +151,7 @@ class Together:
         # Kept totals are for all nodes. A search that ends early looks them up where that takes less than to add up.
         follows = not is_part or compiled.PREFERS_KEPT
         kept = self._kept_totals(plan, base, pod.requests, compiled, table) if follows else None
+        unchanged = None if refusals else kept
         if kept is None or refusals or count > MOST_FOLLOWED:
             self._pods += 1
         if kept is None:
@@ -171,6 +174,7 @@ class Together:
                 feasible, looked_at = searched(totals, start, most)
         run = self.latest = _Run(self, plan, state, pod, nodes, compiled, totals, kept, feasible, looked_at)
         run.verdicts = verdicts
+        run.unchanged = unchanged
         if is_counted:
             self._count(run, last, wanted)
         return run
@@ -278,6 +282,11 @@ class Together:
         if run.processed == run.count:
             return NodeCodes.none(run.nodes.table)
         run.check_current()
+        # Of pods alike that fit nowhere, each would ask for the same refusals again: that took half of its time.
+        is_whole = run.nodes.start is not None and not run.count and not run.asked_last
+        kept = run.unchanged if is_whole and self._nominator.is_empty else None
+        if kept is not None and kept.refused is not None and kept.refused.nodes.start == run.nodes.start:
+            return kept.refused
         try:
             found = self._first_refusals(run)
         except HOOK_FAILURES:
@@ -286,6 +295,8 @@ class Together:
         if found is None or found.count != np.count_nonzero(found.codes):
             in_order = self._node_by_node.search(run.state, run.pod, run.plan.codes, run.nodes, run.count)
             return in_order.refused
+        if kept is not None:
+            kept.refused = found
         return found
 
     def _first_refusals(self, run: _Run) -> NodeCodes:
