@@ -18,7 +18,7 @@ _PODS_WHILE_BINDING: Final = 5_000
 """The number of pods where others are bound in the background.
 
 While Numba is loaded, for 0.6 s of processor time, no pod is decided, so the API server has nothing to do. The compiled
-pass spares 0.13 ms a pod.
+pass spares 0.13 ms a pod on 500 nodes, 0.24 ms on 5,000.
 """
 
 MOST_FOLLOWED: Final = 1000

@@ -239,12 +239,15 @@ class KubernetesCluster:
             for event in changes(reflector.store):
                 for subscription in self._subscriptions:
                     subscription.put(event)
-            if reflector.synced and not was_synced:
-                self._changed.notify_all()
+            is_first = reflector.synced and not was_synced
             subscriptions = tuple(self._subscriptions)
         # Deliver without the lock: a handler may acquire locks whose holders wait for this one.
         for subscription in subscriptions:
             subscription.deliver()
+        if is_first:
+            # After the delivery, for which `wait_for_sync` waits, too.
+            with self._changed:
+                self._changed.notify_all()
 
     def _store(self, kind: type[Named] | CustomKind) -> Store:
         """Return the kind's objects, once they are listed."""
@@ -274,7 +277,7 @@ class KubernetesCluster:
                 left = deadline - self._clock.monotonic()
                 if left <= 0 or self._closed:
                     return False
-                # Look again regularly: a sync notifies, but a watcher that has handled its changes doesn't.
+                # Look again regularly: a sync notifies, but changes that another thread delivers don't.
                 self._clock.wait_until(self._changed, self._clock.now() + min(left, _POLL_SECONDS))
             return True
 
