@@ -39,13 +39,6 @@ _SPARE: Final = 2
 """The idle senders that are kept. One must be there for what is recorded while others wait for a slow answer."""
 _REST: Final = 10.0
 """Seconds after which other idle senders end. When they ended at once, 2,000 pods took 117 of them."""
-_FEW: Final = 1
-"""The senders that are at work without a wait. One suffices for a server that answers soon."""
-_PATIENCE: Final = 1.0
-"""Seconds that an event waits for one of these before a further sender takes it, over another connection.
-
-A busy server answers bindings sooner as long as it is sent fewer events.
-"""
 _BATCH: Final = 64
 """The most events that a sender takes at once. It sends them over one connection, without waiting in between."""
 _LINGER: Final = 0.1
@@ -242,9 +235,6 @@ class EventRecorder:
                 if now >= self._swept + _SWEEP_SECONDS:
                     self._sweep(now)
                 due = self._backlog[0][0] if self._backlog else math.inf
-                others = len(self._threads) - self._idle - 1
-                if others >= _FEW and self._deadline == math.inf:
-                    due += _PATIENCE
                 if now >= self._deadline or due > self._deadline:
                     return ()
                 if due <= now:
