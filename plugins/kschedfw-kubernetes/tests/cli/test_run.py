@@ -31,11 +31,14 @@ def effective(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[A
 
 
 @pytest.mark.slow
-def test_starting_imports_nothing_of_simulations_devices_and_shared_clusters() -> None:
+def test_starting_without_endpoints_imports_nothing_of_them_simulations_devices_and_shared_clusters() -> None:
     code = """
 import os, sys
 from kschedfw_kubernetes.serve.process import SchedulerProcess
-unneeded = ("kschedfw.simulator", "kschedfw.explain", "kschedfw_devices.cel.", "kschedfw_kubernetes.cluster.claim")
+unneeded = (
+    *("kschedfw.simulator", "kschedfw.explain", "kschedfw_devices.cel.", "kschedfw_kubernetes.cluster.claim"),
+    *("asyncio", "cryptography", "uvicorn"),
+)
 def follow(self):
     print([name for name in sys.modules if name.startswith(unneeded) and name != "kschedfw_devices.cel.budget"])
     sys.stdout.flush()

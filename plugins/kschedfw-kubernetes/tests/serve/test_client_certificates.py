@@ -26,8 +26,9 @@ from kschedfw_kubernetes.serve.client_certificates import (
     read_authorities,
     read_bundle,
 )
-from kschedfw_kubernetes.serve.endpoints import Endpoints, text
+from kschedfw_kubernetes.serve.endpoints import Endpoints
 from kschedfw_kubernetes.serve.server import EndpointServer
+from kschedfw_kubernetes.web.asgi import text
 
 from kschedfw.framework.clock import SystemClock
 from kschedfw.testing.waiting import PATIENCE

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from extender_server.asgi import Reply, send
 from kschedfw_kubernetes.serve.access import TOKEN_REVIEWS, Access
-from kschedfw_kubernetes.serve.endpoints import Endpoints, as_json, text
+from kschedfw_kubernetes.serve.endpoints import Endpoints
 from kschedfw_kubernetes.serve.health import Check, HealthEndpoint
+from kschedfw_kubernetes.web.asgi import as_json, text
 
 
 def review(path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -401,16 +401,20 @@ def run(
     try:
         # Imported here, since other commands don't need this module, nor the extra that it needs.
         from kschedfw_kubernetes.serve.certificates import TlsSettings
-        from kschedfw_kubernetes.serve.client_certificates import (
-            Authorities,
-            ClientCertificates,
-            FrontProxy,
-            read_bundle,
-        )
         from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
         from kschedfw_kubernetes.serve.logs import LoggingFormat, ModuleVerbosity, set_up_logging
         from kschedfw_kubernetes.serve.process import SchedulerProcess, ServingOptions
         from kschedfw_kubernetes.serve.recorders import made_recorders
+
+        if secure_port:
+            # A process without endpoints needs none of their libraries: cryptography, asyncio and uvicorn.
+            import kschedfw_kubernetes.serve.server  # noqa: F401  # to see whether they are installed
+            from kschedfw_kubernetes.serve.client_certificates import (
+                Authorities,
+                ClientCertificates,
+                FrontProxy,
+                read_bundle,
+            )
     except ModuleNotFoundError:
         needs = f"run needs the extra run: {how_to_install('kschedfw-kubernetes', 'run')}"
         raise click.exceptions.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
@@ -426,24 +430,26 @@ def run(
         raise UsageError(
             f"--show-hidden-metrics-for-version {show_hidden_metrics_for_version}: must be 1.35, the version before"
         )
-    authorities = Authorities(
-        () if client_ca_file is None else read_bundle("--client-ca-file", client_ca_file),
-        None
-        if requestheader_client_ca_file is None
-        else FrontProxy(
-            read_bundle("--requestheader-client-ca-file", requestheader_client_ca_file),
-            _listed(requestheader_allowed_names),
-            *(
-                _listed(headers.lower())
-                for headers in (
-                    requestheader_username_headers,
-                    requestheader_uid_headers,
-                    requestheader_group_headers,
-                    requestheader_extra_headers_prefix,
-                )
+    authorities = None
+    if secure_port:
+        authorities = Authorities(
+            () if client_ca_file is None else read_bundle("--client-ca-file", client_ca_file),
+            None
+            if requestheader_client_ca_file is None
+            else FrontProxy(
+                read_bundle("--requestheader-client-ca-file", requestheader_client_ca_file),
+                _listed(requestheader_allowed_names),
+                *(
+                    _listed(headers.lower())
+                    for headers in (
+                        requestheader_username_headers,
+                        requestheader_uid_headers,
+                        requestheader_group_headers,
+                        requestheader_extra_headers_prefix,
+                    )
+                ),
             ),
-        ),
-    )
+        )
     skip_lookup = _boolean("--authentication-skip-lookup", authentication_skip_lookup or "false")
     tls = TlsSettings.parse(tls_min_version, tls_cipher_suites)
     has_profiles = _boolean("--profiling", profiling)
@@ -471,7 +477,7 @@ def run(
     authentication = _reviewer(client, authentication_kubeconfig, requests)
     access = _access(authentication, _reviewer(client, authorization_kubeconfig, requests))
     look_up = None if skip_lookup else partial(_authentication_data, authentication)
-    callers = ClientCertificates(authorities, look_up)
+    callers = None if authorities is None else ClientCertificates(authorities, look_up)
     process = SchedulerProcess(configuration, client, access, options, callers=callers, requests=requests)
     _end(process.run())
 

@@ -12,10 +12,6 @@ from pathlib import Path
 from typing import Final
 
 import attrs
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kschedfw import Clock, KschedfwError
 
@@ -201,6 +197,18 @@ def _written(pair: _KeyPair, directory: Path) -> ServerCertificate:
 
 
 def _signed(clock: Clock, names: Sequence[str]) -> _KeyPair:
+    # Imported here, since processes without endpoints have the settings alone.
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    def general_name(name: str) -> x509.GeneralName:
+        try:
+            return x509.IPAddress(ipaddress.ip_address(name))
+        except ValueError:
+            return x509.DNSName(name)
+
     key = ec.generate_private_key(ec.SECP256R1())
     moment = datetime.fromtimestamp(clock.now(), UTC)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{names[0]}@{int(clock.now())}")])
@@ -212,7 +220,7 @@ def _signed(clock: Clock, names: Sequence[str]) -> _KeyPair:
         .serial_number(x509.random_serial_number())
         .not_valid_before(moment - _LEEWAY)
         .not_valid_after(moment + _VALID)
-        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([general_name(name) for name in names]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -224,13 +232,6 @@ def _signed(clock: Clock, names: Sequence[str]) -> _KeyPair:
             serialization.NoEncryption(),
         ),
     )
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
 
 
 def _no_password() -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from cryptography import x509
 from prometheus_client import Gauge, Metric
 from prometheus_client.registry import Collector
 
 from kschedfw import Clock
 from kschedfw_kubernetes.cluster.request_metrics import PluginCall, RequestMetrics
 from kschedfw_kubernetes.series import Counter, Histogram
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 BYTES: Final = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
@@ -91,6 +93,8 @@ class RestClientMetrics(RequestMetrics, Collector):
         self._plugin_calls(str(code), result).inc()
 
     def plugin_certificate(self, certificate: bytes, former: bytes) -> None:
+        from cryptography import x509  # few clients have an exec plugin
+
         self._certificates[certificate] = x509.load_pem_x509_certificate(certificate)
         if former != certificate and (replaced := self._certificates.pop(former, None)) is not None:
             age = self._clock.now() - replaced.not_valid_before_utc.timestamp()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kschedfw.api import EMPTY
@@ -28,7 +28,9 @@ from kschedfw_kubernetes.web.asgi import (
     NO_SNIFFING,
     PLAIN_TEXT,
     Asked,
+    Content,
     Header,
+    Page,
     Receive,
     Response,
     Scope,
@@ -39,11 +41,6 @@ from kschedfw_kubernetes.web.asgi import (
 )
 
 _log = logging.getLogger(__name__)
-
-Content = Callable[[], Response]
-"""Returns the response for a path."""
-Page = Callable[[Asked], Response]
-"""Returns the response for a path, depending on the request."""
 
 PEER: Final = "peer_certificate"
 """The key of the client's certificate (DER) in a request's state. It is None or missing if the client showed none."""
@@ -156,16 +153,6 @@ class Endpoints:
 
 def _whoever_asks(make: Content) -> Page:
     return lambda _asked: make()
-
-
-def text(content: str) -> Response:
-    """Return an answer with a text."""
-    return Response(200, content.encode(), PLAIN_TEXT)
-
-
-def as_json(content: object) -> Response:
-    """Return an answer with JSON."""
-    return Response(200, json.dumps(content, ensure_ascii=False).encode())
 
 
 def _forbidden(user: User, verb: str, path: str, reason: str) -> Response:

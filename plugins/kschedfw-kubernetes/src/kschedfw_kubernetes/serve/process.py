@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from random import Random
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -35,16 +35,17 @@ from kschedfw_kubernetes.cluster.leader_election import LeaderElectionConfigErro
 from kschedfw_kubernetes.serve.access import Access
 from kschedfw_kubernetes.serve.binding_threads import BindingThreads
 from kschedfw_kubernetes.serve.certificates import DEFAULT_TLS, ServerCertificate, TlsSettings, self_signed
-from kschedfw_kubernetes.serve.client_certificates import ClientCertificates
 from kschedfw_kubernetes.serve.client_metrics import RestClientMetrics
 from kschedfw_kubernetes.serve.dry_run import DryRunCluster, without_writes
-from kschedfw_kubernetes.serve.endpoints import Endpoints
 from kschedfw_kubernetes.serve.hook_watch import HookWatch
 from kschedfw_kubernetes.serve.recorders import all_of
 from kschedfw_kubernetes.serve.report import Report
-from kschedfw_kubernetes.serve.server import EndpointServer
 from kschedfw_kubernetes.serve.shared_cluster import SharedCluster, Sharing
 from kschedfw_kubernetes.serve.slow_attempts import TracingMetrics
+
+if TYPE_CHECKING:
+    from kschedfw_kubernetes.serve.client_certificates import ClientCertificates
+    from kschedfw_kubernetes.serve.server import EndpointServer
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +99,8 @@ class SchedulerProcess:
     """A process that schedules the cluster of `client`, from `run` until a signal or until the lease is lost.
 
     No other code may use `client`: its writes stop while this process isn't the leader. `access` and `callers` decide
-    who may use the endpoints, with clients of their own. `requests` are the metrics of all these clients.
+    who may use the endpoints, with clients of their own; without `callers` there are no endpoints. `requests` are the
+    metrics of all these clients.
 
     Raises:
         CertificateError, ListenError, OSError: the endpoints can't be served.
@@ -112,7 +114,7 @@ class SchedulerProcess:
         access: Access,
         options: ServingOptions,
         *,
-        callers: ClientCertificates,
+        callers: ClientCertificates | None,
         requests: RestClientMetrics,
     ) -> None:
         self._clock = client.clock
@@ -165,7 +167,11 @@ class SchedulerProcess:
             disabled=options.disabled_metrics,
         )
         self._server: EndpointServer | None = None
-        if options.secure_port:
+        if callers is not None:
+            # Imported here: a process without endpoints needs neither cryptography nor asyncio and uvicorn.
+            from kschedfw_kubernetes.serve.endpoints import Endpoints
+            from kschedfw_kubernetes.serve.server import EndpointServer
+
             certificate = _certificate(options, self._clock)
             self._server = EndpointServer(
                 options.bind_address, options.secure_port, certificate, callers, options.tls

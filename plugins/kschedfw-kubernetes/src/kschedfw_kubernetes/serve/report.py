@@ -16,13 +16,12 @@ from kschedfw_kubernetes.cluster import KubernetesCluster, LeaderElector
 from kschedfw_kubernetes.prometheus_metrics import CONTENT_TYPE, Registry
 from kschedfw_kubernetes.prometheus_resources import PodResources
 from kschedfw_kubernetes.serve.build_info import BuildInfo
-from kschedfw_kubernetes.serve.endpoints import Content, Page, as_json, text
 from kschedfw_kubernetes.serve.health import PING, Check, HealthEndpoint
 from kschedfw_kubernetes.serve.profiling import Profiling
 from kschedfw_kubernetes.serve.shared_cluster import SharedCluster
 from kschedfw_kubernetes.serve.slow_attempts import TracingMetrics
 from kschedfw_kubernetes.serve.zpages import Status, flagz, statusz
-from kschedfw_kubernetes.web.asgi import Response
+from kschedfw_kubernetes.web.asgi import Content, Page, Response, as_json, text
 
 LOOP_SECONDS: Final = 20.0
 """Seconds without progress after which a scheduling loop counts as hanging, in addition to the extenders' timeouts."""

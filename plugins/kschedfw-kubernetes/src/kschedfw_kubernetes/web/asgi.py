@@ -51,6 +51,22 @@ class Asked:
         return cls(header(scope["headers"], b"accept"), parse_qs(query, keep_blank_values=True))
 
 
+Content = Callable[[], Response]
+"""Returns the response for a path."""
+Page = Callable[[Asked], Response]
+"""Returns the response for a path, depending on the request."""
+
+
+def text(content: str) -> Response:
+    """Return an answer with a text."""
+    return Response(200, content.encode(), PLAIN_TEXT)
+
+
+def as_json(content: object) -> Response:
+    """Return an answer with JSON."""
+    return Response(200, json.dumps(content, ensure_ascii=False).encode())
+
+
 def status_response(code: int, reason: str, message: str, **further: object) -> Response:
     """Return a failure as a Status object, which is what Kubernetes' clients expect."""
     status = {
