@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kschedfw_lab import ResultsWriter
-from kschedfw_lab.compare import Run, Setup, compare
+from kschedfw_lab.compare import ComparedRun, Setup, compare
 
 from kschedfw import InMemoryCluster, Profile, default_profile
 from kschedfw.api import read_manifests
@@ -35,7 +35,7 @@ def candidates() -> list[Setup]:
     ]
 
 
-def metrics(run: Run) -> Iterator[tuple[str, float]]:
+def metrics(run: ComparedRun) -> Iterator[tuple[str, float]]:
     """The measures of a run."""
     yield "placed", run.report.placed
     yield "nodes_in_use", run.nodes_in_use

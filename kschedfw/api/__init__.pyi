@@ -281,4 +281,4 @@ from .workloads import StatefulSet as StatefulSet
 from .workloads import StatefulSetOrdinals as StatefulSetOrdinals
 from .workloads import StatefulSetSpec as StatefulSetSpec
 from .workloads import UnhealthyPodEvictionPolicy as UnhealthyPodEvictionPolicy
-from .workloads import Workload as Workload
+from .workloads import WorkloadObject as WorkloadObject

@@ -44,7 +44,7 @@ from kschedfw.api.workloads import (
     LabelSelected,
     ReplicaSet,
     StatefulSet,
-    Workload,
+    WorkloadObject,
 )
 
 REVISION_HASH: Final = "controller-revision-hash"
@@ -53,7 +53,7 @@ COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def pod_alike(workload: Workload | CronJob) -> Pod | None:
+def pod_alike(workload: WorkloadObject | CronJob) -> Pod | None:
     """Return a further pod of the workload, whatever it has or may have now; None without a template.
 
     The pod of a StatefulSet has generic ephemeral volumes in place of its claims, so that each copy has its own. The

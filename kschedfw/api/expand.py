@@ -46,7 +46,7 @@ from kschedfw.api.workloads import (
     ReplicaSet,
     ReplicationController,
     StatefulSet,
-    Workload,
+    WorkloadObject,
 )
 
 _JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
@@ -66,7 +66,7 @@ class Expansion:
     """
 
     objects: tuple[Named, ...]
-    workloads: tuple[Workload | CronJob, ...] = ()
+    workloads: tuple[WorkloadObject | CronJob, ...] = ()
     made: FrozenDict[str, int] = EMPTY
     without_pods: FrozenDict[str, str] = EMPTY
 
@@ -97,7 +97,7 @@ def expand(
     allowed = list(expander.within(limits, made, refuse))
     return Expansion(
         tuple(each for obj in allowed for each in expander.replaced(obj)),
-        tuple(obj for obj in allowed if isinstance(obj, Workload | CronJob)),
+        tuple(obj for obj in allowed if isinstance(obj, WorkloadObject | CronJob)),
         FrozenDict(expander.made),
         FrozenDict(expander.without_pods),
     )
@@ -131,7 +131,7 @@ class _Expander:
         """Yield the objects whose pods are within the limit, and note which workloads get pods."""
         left = limits.pods - made
         for obj in self._objects:
-            if isinstance(obj, Workload | CronJob) and self._make_pods and not self._has_its_pods(obj):
+            if isinstance(obj, WorkloadObject | CronJob) and self._make_pods and not self._has_its_pods(obj):
                 demand = _Demand()
                 if reason := _hindrance(obj) or self._failure(obj):
                     self._note(obj, reason)
@@ -154,7 +154,7 @@ class _Expander:
 
     def replaced(self, obj: Named) -> Iterator[Named]:
         """Yield what replaces an object: a kept workload itself, then its missing pods with their claims."""
-        if not isinstance(obj, Workload | CronJob):
+        if not isinstance(obj, WorkloadObject | CronJob):
             yield obj
             return
         if isinstance(obj, ReplicaSet | ReplicationController | StatefulSet):
@@ -178,7 +178,7 @@ class _Expander:
         elif isinstance(obj, DaemonSet):
             self._note(obj, "no node is eligible" if self._nodes else "there is no node")
 
-    def _note(self, obj: Workload | CronJob, reason: str) -> None:
+    def _note(self, obj: WorkloadObject | CronJob, reason: str) -> None:
         """Note why a workload has no pods, unless it has some, or is the ReplicaSet of a Deployment's history."""
         if isinstance(obj, CronJob) or (
             not self._owners.pods_of(obj)
@@ -186,7 +186,7 @@ class _Expander:
         ):
             self.without_pods[_named(obj)] = reason
 
-    def _has_its_pods(self, obj: Workload | CronJob) -> bool:
+    def _has_its_pods(self, obj: WorkloadObject | CronJob) -> bool:
         """Tell whether the workload was stored by an API server, and pods of it are among the objects."""
         if isinstance(obj, CronJob) or obj.metadata.creation_timestamp is None:
             return False
@@ -195,7 +195,7 @@ class _Expander:
             owners.pods_of(obj) or (isinstance(obj, Deployment) and owners.pods_by_template_hash(obj))
         )
 
-    def _failure(self, obj: Workload | CronJob) -> str:
+    def _failure(self, obj: WorkloadObject | CronJob) -> str:
         """Return what an exported controller says of why it can't create pods; empty if it says nothing."""
         match obj:
             case Deployment() if self._owners.replica_sets_of(obj):
@@ -205,7 +205,7 @@ class _Expander:
                 return printable(obj.status.failure)
         return ""
 
-    def _demand(self, obj: Workload) -> _Demand:
+    def _demand(self, obj: WorkloadObject) -> _Demand:
         owners = self._owners
         match obj:
             case Deployment() if owners.replica_sets_of(obj):
@@ -317,7 +317,7 @@ def _named(obj: Named) -> str:
     return f"{name_of_kind(obj)} {obj.key}"
 
 
-def _hindrance(obj: Workload | CronJob) -> str:
+def _hindrance(obj: WorkloadObject | CronJob) -> str:
     """Return the reason why the workload's controller makes no pods now; empty if it may make some."""
     if obj.metadata.deletion_timestamp is not None:
         return "it is being deleted"

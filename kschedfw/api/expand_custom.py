@@ -10,6 +10,7 @@ import attrs
 
 from kschedfw.api.custom import CustomObject
 from kschedfw.api.custom_owners import Part, hindrance, made_manifest, parts_of
+from kschedfw.api.expand import Refuse
 from kschedfw.api.field_errors import FieldError, FieldErrors
 from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.limits import Limits, how_to_raise
@@ -20,7 +21,6 @@ from kschedfw.api.records import frozen
 
 Read: TypeAlias = Callable[[Mapping[str, Any], Named], Named | None]
 """Reads a manifest that was made for an owner; None if an object of its name is there already."""
-Refuse: TypeAlias = Callable[[Named, FieldError], None]
 
 
 @frozen

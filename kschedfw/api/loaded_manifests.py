@@ -18,7 +18,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.records import frozen
 from kschedfw.api.warning_events import FAILED_CREATE, WarningEvent
-from kschedfw.api.workloads import CronJob, Workload
+from kschedfw.api.workloads import CronJob, WorkloadObject
 
 N = TypeVar("N", bound=Named)
 
@@ -48,7 +48,7 @@ class Manifests:
     problems: tuple[ManifestError, ...] = ()
     warnings: tuple[ManifestError, ...] = ()
     admission: AdmissionOutcome = attrs.field(factory=AdmissionOutcome)
-    workloads: tuple[Workload | CronJob, ...] = ()
+    workloads: tuple[WorkloadObject | CronJob, ...] = ()
     made: FrozenDict[str, int] = EMPTY
     without_pods: FrozenDict[str, str] = EMPTY
     custom_owners: FrozenDict[str, int] = EMPTY

@@ -12,7 +12,7 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.kinds import KIND_OF, group_of, kind_of
 from kschedfw.api.meta import Named, ObjectMeta, OwnerReference
 from kschedfw.api.pod import Pod, PodTemplateSpec
-from kschedfw.api.workloads import Deployment, ReplicaSet, Workload
+from kschedfw.api.workloads import Deployment, ReplicaSet, WorkloadObject
 
 N = TypeVar("N", bound=Named)
 
@@ -75,12 +75,12 @@ class Owners:
         """Return the number of pods per ReplicaSet whose name is the Deployment's with a template hash."""
         return self._by_template_hash.get((owner.namespace, owner.name), Counter())
 
-    def pods_of(self, owner: Workload) -> list[Pod]:
+    def pods_of(self, owner: WorkloadObject) -> list[Pod]:
         """Return the pods that `owner` controls, by its uid or by its kind and name."""
         found = (pod for key in _keys(owner) for pod in self._owned_pods.get(key, ()))
         return list({pod.key: pod for pod in found}.values())
 
-    def active_pods_of(self, owner: Workload) -> list[Pod]:
+    def active_pods_of(self, owner: WorkloadObject) -> list[Pod]:
         """Return the pods that a controller counts: neither terminal nor being deleted."""
         return [pod for pod in self.pods_of(owner) if not pod.is_terminal and not pod.is_terminating]
 
@@ -88,7 +88,7 @@ class Owners:
         return [replica_set for key in _keys(owner) for replica_set in self._owned_replica_sets.get(key, ())]
 
 
-def _keys(owner: Workload) -> tuple[_OwnerKey, ...]:
+def _keys(owner: WorkloadObject) -> tuple[_OwnerKey, ...]:
     kind = KIND_OF[type(owner)]
     named = ((group, kind.name, owner.namespace, owner.name) for group in (*kind.groups, _NO_GROUP))
     return (owner.uid, *named)

@@ -202,7 +202,7 @@ class CronJob(Named):
     spec: CronJobSpec = attrs.field(factory=CronJobSpec)
 
 
-Workload: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
+WorkloadObject: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
 """The kinds whose controllers make pods of a template, at any time."""
 
 

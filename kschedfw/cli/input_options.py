@@ -34,7 +34,7 @@ from kschedfw.cli.options import (
     skip_invalid_option,
 )
 
-Command: TypeAlias = Callable[..., None]
+Callback: TypeAlias = Callable[..., None]
 """The function of a command, called with the values of its options by name."""
 
 
@@ -69,7 +69,7 @@ class ClusterOptions:
         )
 
 
-def reading_options(command: Command) -> Command:
+def reading_options(command: Callback) -> Callback:
     """Give a command `--skip-invalid` and the other options about manifests, as its parameter `reading`."""
 
     @skip_invalid_option
@@ -95,7 +95,7 @@ def reading_options(command: Command) -> Command:
     return gathering
 
 
-def configuration_options(command: Command) -> Command:
+def configuration_options(command: Callback) -> Callback:
     """Give a command `--config` and the options that replace or change it, as its parameter `chosen`."""
 
     @config_option
@@ -116,7 +116,7 @@ def configuration_options(command: Command) -> Command:
     return gathering
 
 
-def live_options(command: Command) -> Command:
+def live_options(command: Callback) -> Callback:
     """Give a command the options of the installed sources, as its parameter `live`.
 
     Options of known sources that aren't installed are hidden, and are refused with the name of the distribution.
@@ -146,7 +146,7 @@ def live_options(command: Command) -> Command:
     return gathering
 
 
-def cluster_options(command: Command) -> Command:
+def cluster_options(command: Callback) -> Callback:
     """Give a command all options about a cluster and a configuration, as its parameter `given`."""
 
     @pods_option

@@ -24,7 +24,7 @@ from kschedfw.api.records import frozen
 from kschedfw.api.removed_versions import removed_in
 from kschedfw.api.warning_events import WarningEvent
 from kschedfw.api.words import counted
-from kschedfw.api.workloads import CronJob, Workload
+from kschedfw.api.workloads import CronJob, WorkloadObject
 from kschedfw.cli.enabled import UsageError, check_name
 from kschedfw.cli.exits import tell
 from kschedfw.cli.formats import FORMATS, MANIFESTS
@@ -99,7 +99,7 @@ class Input:
     notes: Sequence[str] = ()
     refused: Sequence[RefusedPod] = ()
     namespace: str | None = None
-    workloads: Sequence[Workload | CronJob] = ()
+    workloads: Sequence[WorkloadObject | CronJob] = ()
     without_pods: Mapping[str, str] = EMPTY
     warning_events: Sequence[WarningEvent] = ()
     outdated: Mapping[tuple[str, str], int] = EMPTY

@@ -141,7 +141,7 @@ def make_room(attempt: Attempt, error: FitError) -> PostFilterResult | None:
     return nomination
 
 
-Together: TypeAlias = Callable[[Sequence[Attempt], Start], Mapping[str, MemberRefusal]]
+PlaceMembers: TypeAlias = Callable[[Sequence[Attempt], Start], Mapping[str, MemberRefusal]]
 """Schedules members of a group, and returns those without a place, by uid (`GroupCycle.place`)."""
 
 
@@ -236,7 +236,7 @@ class Attempts:
     def place_group(
         self,
         pods: Sequence[Pod],
-        together: Callable[[Sequence[Attempt], Start], Mapping[str, MemberRefusal]],
+        together: PlaceMembers,
         *,
         preempt: bool,
     ) -> GroupPlaces:

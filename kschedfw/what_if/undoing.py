@@ -15,7 +15,7 @@ from kschedfw.what_if.engine import Engine
 from kschedfw.what_if.history import Mark
 
 
-class Stage(Enum):
+class TransactionStage(Enum):
     NEW = "hasn't begun: use it in a `with` statement"
     OPEN = "is open"
     ENDED = "has ended"
@@ -51,7 +51,7 @@ class Undoable:
         self._parent = parent
         self._outer = outer
         self._transaction: Undoable | None = None
-        self._stage = Stage.NEW
+        self._stage = TransactionStage.NEW
         self._mark: Mark | None = None
         self._preempted: dict[str, Preempted] = {}
 
@@ -82,7 +82,7 @@ class Undoable:
     def __enter__(self) -> Self:
         one_thread = self._engine.one_thread
         with one_thread:
-            if self._stage is not Stage.NEW:
+            if self._stage is not TransactionStage.NEW:
                 raise WhatIfError("a transaction is used once; open another one")
             if self._parent._transaction is not None:
                 raise WhatIfError(
@@ -90,7 +90,7 @@ class Undoable:
                 )
             self._mark = self._engine.history.mark()
             self._parent._transaction = self
-            self._stage = Stage.OPEN
+            self._stage = TransactionStage.OPEN
             if self._outer is not None:
                 # A copy, which the outer transaction takes over if this one is committed.
                 self._preempted = dict(self._outer._preempted)
@@ -99,12 +99,12 @@ class Undoable:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._stage is Stage.OPEN:
+        if self._stage is TransactionStage.OPEN:
             with self._engine.one_thread:
                 self._engine.history.revert(self._end())
 
     def _end(self) -> Mark:
-        self._stage = Stage.ENDED
+        self._stage = TransactionStage.ENDED
         self._parent._transaction = None
         self._engine.one_thread.__exit__()
         assert self._mark is not None
@@ -130,7 +130,7 @@ class Undoable:
                     history.merge(mark)
 
     def _check_open(self) -> None:
-        if self._stage is not Stage.OPEN:
+        if self._stage is not TransactionStage.OPEN:
             raise WhatIfError(f"the transaction {self._stage.value}")
         if self._transaction is not None:
             raise WhatIfError("a nested transaction is open: use that one until its end")

@@ -50,7 +50,7 @@ _FEWEST_MEMBERS: Final = 16
 _PREEMPTION: Final = "DefaultPreemption"
 
 
-class Refuse(Protocol):
+class RefuseMember(Protocol):
     """Writes to the member why it fits on no node of the placement once the members before it have theirs."""
 
     def __call__(
@@ -111,7 +111,7 @@ class EqualMembers:
         states: MemberStates,
         attempts: Sequence[Attempt],
         pods: Sequence[PlannedPod],
-        refuse: Refuse,
+        refuse: RefuseMember,
         *,
         makes_room: bool,
         verdicts: MemberVerdicts | None,
@@ -143,7 +143,7 @@ class EqualMembers:
         states: MemberStates,
         attempts: Sequence[Attempt],
         placements: int,
-        refuse: Refuse,
+        refuse: RefuseMember,
         *,
         makes_room: bool,
         verdicts: MemberVerdicts | None = None,

@@ -19,11 +19,11 @@ from kschedfw.api import (
     PersistentVolumeClaim,
     ResourceQuota,
     RuntimeClass,
+    WorkloadObject,
     counted,
     is_huge_pages,
     pod_alike,
 )
-from kschedfw.api import Workload as ReadWorkload
 from kschedfw.cluster import Cluster, Workload, workload_of
 
 _FEWEST_BYTES: Final = 1 << 20
@@ -96,7 +96,9 @@ class OddAmount:
         }
 
 
-def odd_amounts(cluster: Cluster, templates: Iterable[ReadWorkload | CronJob] = ()) -> tuple[OddAmount, ...]:
+def odd_amounts(
+    cluster: Cluster, templates: Iterable[WorkloadObject | CronJob] = ()
+) -> tuple[OddAmount, ...]:
     """Return the odd amounts of all pods, templates, claims, volumes, RuntimeClasses, LimitRanges and ResourceQuotas.
 
     Those of one workload are given once, in the order of the pods; then come those of `templates` that have no pods.

@@ -8,8 +8,7 @@ from typing import Final
 import attrs
 
 from kschedfw import FrozenDict
-from kschedfw.api import CronJob, DaemonSet, RefusedPod, WarningEvent
-from kschedfw.api import Workload as ReadWorkload
+from kschedfw.api import CronJob, DaemonSet, RefusedPod, WarningEvent, WorkloadObject
 
 _FAILED_CREATE: Final = "FailedCreate"
 _OF_SCHEDULING: Final = frozenset(("FailedScheduling", "Preempted", "TaintManagerEviction"))
@@ -26,7 +25,7 @@ class Reports:
 
     refused: Sequence[RefusedPod] = ()
     without_pods: Mapping[str, str] = FrozenDict()
-    workloads: Sequence[ReadWorkload | CronJob] = ()
+    workloads: Sequence[WorkloadObject | CronJob] = ()
     warnings: Sequence[WarningEvent] = ()
 
     def daemon_set(self, name: str) -> DaemonSet | None:

@@ -8,7 +8,7 @@ import attrs
 import pytest
 from compare.scenes import node, pod
 from hypothesis import given, settings
-from kschedfw_lab.compare import Fragmentation, NodeAllocation, Workload, fragmentation, imbalance_within
+from kschedfw_lab.compare import Fragmentation, NodeAllocation, RequestMix, fragmentation, imbalance_within
 
 from kschedfw import Pod, make_node, make_pod
 from kschedfw.api import OwnerReference
@@ -56,7 +56,7 @@ class TestAllocation:
 class TestWorkload:
     def test_is_what_waits_for_a_place(self) -> None:
         gpu = make_pod("gpu").requests({"nvidia.com/gpu": 1}).node("n1").build()
-        workload = Workload.of([pod("a"), pod("b"), pod("c", cpu=2), gpu])
+        workload = RequestMix.of([pod("a"), pod("b"), pod("c", cpu=2), gpu])
         assert sorted(workload.pending.values()) == [1, 2]
         assert workload.resources == ("cpu", "memory", "nvidia.com/gpu")
 
@@ -66,30 +66,30 @@ class TestFragmentation:
     def test_what_no_pod_fits_beside_is_lost(self) -> None:
         # n1 has 1 CPU left, and pods want 2; n2 is empty.
         nodes = allocated(holding("n1", pod("a", cpu=3)), holding("n2"))
-        cpu, memory = fragmentation(nodes, Workload.of([pod("x", cpu=2)]))
+        cpu, memory = fragmentation(nodes, RequestMix.of([pod("x", cpu=2)]))
         assert cpu == Fragmentation("cpu", 1000, 5000)
         assert cpu.share == 0.2
         assert memory == Fragmentation("memory", 6 << 30, 14 << 30)  # lost for want of CPU
 
     def test_each_pod_of_the_workload_has_a_vote(self) -> None:
         nodes = allocated(holding("n1", pod("a", cpu=3)))
-        workload = Workload.of([pod("small"), pod("small-too"), pod("small-again"), pod("big", cpu=2)])
+        workload = RequestMix.of([pod("small"), pod("small-too"), pod("small-again"), pod("big", cpu=2)])
         assert fragmentation(nodes, workload)[0].share == 0.25
 
     def test_pods_that_do_not_ask_for_a_resource_have_no_vote_on_it(self) -> None:
         gpus = make_node("g").capacity({"cpu": 1, "nvidia.com/gpu": 4, "pods": 10}).build()
         train = make_pod("train").requests({"cpu": 1, "nvidia.com/gpu": 2}).build()
-        found = fragmentation(allocated(NodeInfo.of(gpus)), Workload.of([train, pod("web", cpu=2)]))
+        found = fragmentation(allocated(NodeInfo.of(gpus)), RequestMix.of([train, pod("web", cpu=2)]))
         assert {each.resource: each.share for each in found} == {"cpu": 0.5, "nvidia.com/gpu": 0.0}
 
     def test_a_node_without_room_for_another_pod_is_lost(self) -> None:
         full = make_node("n").capacity(cpu=4, pods=1).build()
         nodes = allocated(NodeInfo.of(full, [make_pod("a").requests(cpu=1).build()]))
-        assert fragmentation(nodes, Workload.of([make_pod("x").requests(cpu=1).build()]))[0].share == 1.0
+        assert fragmentation(nodes, RequestMix.of([make_pod("x").requests(cpu=1).build()]))[0].share == 1.0
 
     def test_nothing_is_said_where_nobody_asks_or_nobody_has(self) -> None:
-        assert fragmentation(allocated(holding("n1")), Workload.of([])) == []
-        assert fragmentation([], Workload.of([pod("a")])) == []
+        assert fragmentation(allocated(holding("n1")), RequestMix.of([])) == []
+        assert fragmentation([], RequestMix.of([pod("a")])) == []
 
     @given(clusters(most_pending=4))
     @settings(max_examples=examples(25))
@@ -98,7 +98,7 @@ class TestFragmentation:
             NodeAllocation.of(NodeInfo.of(each, [pod for pod in cluster.bound if pod.node_name == each.name]))
             for each in cluster.nodes
         ]
-        for found in fragmentation(nodes, Workload.of(cluster.pending)):
+        for found in fragmentation(nodes, RequestMix.of(cluster.pending)):
             assert 0 <= found.unusable <= found.free * (1 + 1e-12)
             assert found.free == sum(each.free(found.resource) for each in nodes)
 
@@ -108,7 +108,7 @@ class TestFragmentation:
         self, cluster: DrawnCluster
     ) -> None:
         nodes = [NodeAllocation.of(NodeInfo.of(each)) for each in cluster.nodes]
-        workload = Workload.of(cluster.pending)
+        workload = RequestMix.of(cluster.pending)
         for found in fragmentation(nodes, workload):
             votes = [
                 fits(each, waiting)
@@ -141,10 +141,10 @@ def amounts(waiting: Pod) -> Counter[str]:
 class TestImbalanceWithin:
     def test_compares_the_resources_of_each_node(self) -> None:
         nodes = allocated(holding("n1", pod("a", cpu=4, memory="4Gi")), holding("n2"))
-        found = imbalance_within(nodes, Workload.of([pod("x")]))
+        found = imbalance_within(nodes, RequestMix.of([pod("x")]))
         assert (found.min, found.mean, found.max) == (0, 0.125, 0.25)  # 100 % of CPU, 50 % of memory
 
     def test_what_nobody_asks_for_does_not_count(self) -> None:
         disk = make_node("n").capacity({"cpu": 4, "ephemeral-storage": "100Gi", "pods": 10}).build()
         nodes = allocated(NodeInfo.of(disk, [make_pod("a").requests(cpu=4).build()]))
-        assert imbalance_within(nodes, Workload.of([make_pod("x").requests(cpu=1).build()])).max == 0
+        assert imbalance_within(nodes, RequestMix.of([make_pod("x").requests(cpu=1).build()])).max == 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hypothesis import given
 from hypothesis import strategies as st
-from kschedfw_lab.compare.upgrade import Fates, Reason, reasons
+from kschedfw_lab.compare.upgrade import Fates, UpgradeReason, reasons
 
 from kschedfw.config import DEFAULT_GATES, FeatureGates, VersionChange
 
@@ -23,7 +23,7 @@ def decided(gates: FeatureGates, causes: Mapping[str, Cause]) -> Fates:
     return {pod: "new" if there[how](needed) else "old" for pod, (how, needed) in causes.items()}
 
 
-def found(causes: Mapping[str, Cause]) -> tuple[Mapping[str, Reason], int]:
+def found(causes: Mapping[str, Cause]) -> tuple[Mapping[str, UpgradeReason], int]:
     """The reasons that are found for the pods, and the number of runs."""
     runs: list[FeatureGates] = []
 
@@ -71,5 +71,5 @@ def test_an_outcome_that_no_single_change_makes_a_difference_to_is_said_to_be_so
         return {"a": "new" if len(there) >= 2 else "old"}
 
     told = reasons(DEFAULT_GATES, V1_37, {"a": "old"}, {"a": "new"}, two_of_three)
-    assert told["a"] == Reason((), together=True)
+    assert told["a"] == UpgradeReason((), together=True)
     assert "none of which can be told" in str(told["a"])

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kschedfw_lab.compare import NodeAllocation, Workload, fragmentation
+from kschedfw_lab.compare import NodeAllocation, RequestMix, fragmentation
 from kschedfw_replay import RecordingError
 from kschedfw_replay.replaying.room import NANO, Room, Typical, annotated_price
 
@@ -47,7 +47,7 @@ def test_fragmentation_is_that_of_compare_weighted_by_what_is_free_over_time(see
         if new is not None:
             objects[name] = new
         passed = float(random.randrange(3)) if step < 11 else 1.0
-        for part in fragmentation(allocations(objects), Workload(dict(TYPICAL), (CPU, MEMORY))):
+        for part in fragmentation(allocations(objects), RequestMix(dict(TYPICAL), (CPU, MEMORY))):
             free[part.resource] += part.free * passed
             unusable[part.resource] += part.unusable * passed
         at += passed

@@ -14,7 +14,7 @@ from kschedfw_lab.cell.architecture import (
 )
 from kschedfw_lab.cell.cell import Cell
 from kschedfw_lab.cell.local_copy import LocalCopy
-from kschedfw_lab.cell.optimistic import Decision, OptimisticScheduler
+from kschedfw_lab.cell.optimistic import OptimisticDecision, OptimisticScheduler
 from kschedfw_lab.cell.parallel import RemoteState, StateServer, run_in_threads, schedule_until
 from kschedfw_lab.cell.shared_state import (
     Claim,
@@ -44,7 +44,7 @@ __all__ = [
     "CommitMode",
     "CommitOutcome",
     "Conflict",
-    "Decision",
+    "OptimisticDecision",
     "Detection",
     "Following",
     "LocalCopy",

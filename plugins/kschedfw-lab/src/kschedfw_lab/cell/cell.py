@@ -9,7 +9,7 @@ from random import Random
 from kschedfw import InMemoryCluster, Node, Pod, Profile, Registry, VirtualClock
 from kschedfw.scheduler import StillFits
 from kschedfw_lab.cell.architecture import Architecture, NodeShares
-from kschedfw_lab.cell.optimistic import Decision, OptimisticScheduler
+from kschedfw_lab.cell.optimistic import OptimisticDecision, OptimisticScheduler
 from kschedfw_lab.cell.shared_state import CommitMode, Detection, SharedState
 from kschedfw_lab.cell.turns import ThinkTime, Turns
 
@@ -97,7 +97,7 @@ class _Thinking:
     def __init__(self, scheduler: OptimisticScheduler, seconds: Callable[[Pod, int], float]) -> None:
         self._scheduler = scheduler
         self._seconds = seconds
-        self._decision: Decision | None = None
+        self._decision: OptimisticDecision | None = None
 
     @property
     def has_work(self) -> bool:

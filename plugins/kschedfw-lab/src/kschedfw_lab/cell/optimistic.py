@@ -27,7 +27,7 @@ from kschedfw_lab.cell.shared_state import Claim, CommitMode, CommitOutcome, Det
 
 
 @attrs.frozen(eq=False)
-class Decision:
+class OptimisticDecision:
     """Uncommitted placements: what a scheduler decides between two syncs.
 
     `placements` are held in the scheduler's cache. `unplaced` pods fit nowhere in its copy. `started` is on the clock's
@@ -111,7 +111,7 @@ class OptimisticScheduler:
             return (first,)
         return [pod for pod in self.copy.list(Pod) if not pod.node_name and self._group_of(pod) == gang]
 
-    def decide(self, pods: Iterable[Pod]) -> Decision:
+    def decide(self, pods: Iterable[Pod]) -> OptimisticDecision:
         """Sync the copy, and find a place for each pod, given the places of the pods before it.
 
         A pod that fits nowhere returns to the queue until something changes. With `ALL_OR_NOTHING`, all pods then do.
@@ -137,9 +137,9 @@ class OptimisticScheduler:
                 placement.give_up()
             placed = []
         claims = tuple(Claim(each.pod, each.node_name, self.copy.sequence(each.node_name)) for each in placed)
-        return Decision(pods, tuple(placed), claims, tuple(unplaced), started)
+        return OptimisticDecision(pods, tuple(placed), claims, tuple(unplaced), started)
 
-    def commit(self, decision: Decision) -> CommitOutcome:
+    def commit(self, decision: OptimisticDecision) -> CommitOutcome:
         """Request the decision's places in one transaction. Pods that don't get theirs return to the queue."""
         outcome = CommitOutcome()
         claims = {claim.pod.uid: claim for claim in decision.claims}

@@ -16,7 +16,7 @@ from kschedfw_lab.cli.compare_rows import (
     shares,
     unusable_shares,
 )
-from kschedfw_lab.compare import Comparison, Run
+from kschedfw_lab.compare import ComparedRun, Comparison
 
 WITHIN = "within a node"
 
@@ -146,8 +146,8 @@ def _bars(
     id: str,
     title: str,
     caption: str,
-    runs: Sequence[Run],
-    values: Callable[[Run], Mapping[str, float]],
+    runs: Sequence[ComparedRun],
+    values: Callable[[ComparedRun], Mapping[str, float]],
     scale: float | None = None,
     unit: str = "%",
     names: Sequence[str] | None = None,
@@ -181,7 +181,7 @@ def _bars(
     return Bars(id, title, caption, tuple(groups), y - GROUP_GAP)
 
 
-def _node_bars(runs: Sequence[Run]) -> Iterator[Bars]:
+def _node_bars(runs: Sequence[ComparedRun]) -> Iterator[Bars]:
     """Yield bars with the requested share of each node, by resource, in the order of the input."""
     nodes = [allocation.node for allocation in runs[0].allocations]
     for index, resource in enumerate(resources_of(runs)):
@@ -197,11 +197,11 @@ def _node_bars(runs: Sequence[Run]) -> Iterator[Bars]:
         )
 
 
-def _by_node(resource: str, run: Run) -> Mapping[str, float]:
+def _by_node(resource: str, run: ComparedRun) -> Mapping[str, float]:
     return {each.node: share for each in run.allocations if (share := each.share(resource)) is not None}
 
 
-def _curves(runs: Sequence[Run]) -> list[Curves]:
+def _curves(runs: Sequence[ComparedRun]) -> list[Curves]:
     found = []
     for index, resource in enumerate(resources_of(runs)):
         curves, nodes = [], 0
@@ -231,7 +231,7 @@ def _points(values: Sequence[float]) -> str:
     )
 
 
-def _strip(number: int, run: Run) -> Strip:
+def _strip(number: int, run: ComparedRun) -> Strip:
     per_cell = max(1, -(-len(run.allocations) // MOST_POINTS))
     groups = [run.allocations[start : start + per_cell] for start in range(0, len(run.allocations), per_cell)]
     width = WIDTH / max(1, len(groups))

@@ -8,7 +8,16 @@ import attrs
 
 from kschedfw.api import PODS
 from kschedfw.simulator import Decision, Outcome
-from kschedfw_lab.compare import Against, Comparison, FateChange, Ground, Move, Moves, NodeAllocation, Run
+from kschedfw_lab.compare import (
+    Against,
+    ComparedRun,
+    Comparison,
+    FateChange,
+    Ground,
+    Move,
+    Moves,
+    NodeAllocation,
+)
 
 FEW_NODES = 20
 """The most nodes that are shown one by one. More nodes are counted by how full they are."""
@@ -67,8 +76,8 @@ def sections(comparison: Comparison) -> Iterator[Section]:
         yield _causes(comparison.moves)
 
 
-def _pods(runs: Sequence[Run]) -> Section:
-    counts: list[tuple[str, Callable[[Run], int]]] = [
+def _pods(runs: Sequence[ComparedRun]) -> Section:
+    counts: list[tuple[str, Callable[[ComparedRun], int]]] = [
         ("placed", lambda run: run.report.placed),
         ("preempted", lambda run: run.report.preempted),
         ("deleted", lambda run: run.report.deleted),
@@ -96,7 +105,7 @@ def _pods(runs: Sequence[Run]) -> Section:
     )
 
 
-def _own(runs: Sequence[Run]) -> Section:
+def _own(runs: Sequence[ComparedRun]) -> Section:
     names = dict.fromkeys(name for run in runs for name in run.own)
     return Section(
         "Own metrics",
@@ -108,7 +117,7 @@ def _own(runs: Sequence[Run]) -> Section:
     )
 
 
-def resources_of(runs: Sequence[Run]) -> tuple[str, ...]:
+def resources_of(runs: Sequence[ComparedRun]) -> tuple[str, ...]:
     """Return the resources that nodes have and that are requested under any configuration, without `pods`."""
     return tuple(
         dict.fromkeys(
@@ -120,23 +129,27 @@ def resources_of(runs: Sequence[Run]) -> tuple[str, ...]:
     )
 
 
-def shares(run: Run) -> dict[str, float]:
+def shares(run: ComparedRun) -> dict[str, float]:
     """Return the requested share of all allocatable amounts, by resource."""
     return {usage.resource: usage.share for usage in run.report.utilisation}
 
 
-def deviations(run: Run) -> dict[str, float]:
+def deviations(run: ComparedRun) -> dict[str, float]:
     """Return the standard deviation of the nodes' requested shares, by resource."""
     return {usage.resource: usage.per_node.stddev for usage in run.report.utilisation}
 
 
-def unusable_shares(run: Run) -> dict[str, float]:
+def unusable_shares(run: ComparedRun) -> dict[str, float]:
     """Return the unusable share of free amounts, by resource."""
     return {each.resource: each.share for each in run.fragmentation}
 
 
 def _by_resource(
-    title: str, runs: Sequence[Run], values: Callable[[Run], dict[str, float]], unit: str, note: str = ""
+    title: str,
+    runs: Sequence[ComparedRun],
+    values: Callable[[ComparedRun], dict[str, float]],
+    unit: str,
+    note: str = "",
 ) -> Section:
     of_runs = [values(run) for run in runs]
     return Section(
@@ -151,7 +164,7 @@ def _by_resource(
     )
 
 
-def _imbalance(runs: Sequence[Run]) -> Section:
+def _imbalance(runs: Sequence[ComparedRun]) -> Section:
     between = _by_resource(
         "Imbalance", runs, deviations, "", "standard deviation of the requested share, in percentage points"
     )
@@ -161,7 +174,7 @@ def _imbalance(runs: Sequence[Run]) -> Section:
     )
 
 
-def _single_nodes(runs: Sequence[Run]) -> Section:
+def _single_nodes(runs: Sequence[ComparedRun]) -> Section:
     rows = []
     for index, allocation in enumerate(runs[0].allocations):
         for name in resources_of(runs):
@@ -177,7 +190,7 @@ def fullest(allocation: NodeAllocation) -> float:
     return max(found, default=0.0)
 
 
-def _fullness(runs: Sequence[Run]) -> Section:
+def _fullness(runs: Sequence[ComparedRun]) -> Section:
     def step(allocation: NodeAllocation) -> str:
         if not allocation.pods:
             return "no pod"

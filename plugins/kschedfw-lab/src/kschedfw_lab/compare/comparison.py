@@ -14,12 +14,12 @@ from kschedfw.cluster import MissingObject
 from kschedfw.explain import SCHEMA_VERSION
 from kschedfw.simulator import Decision, Report, Spread
 from kschedfw_lab.compare.metrics import Fragmentation, NodeAllocation
-from kschedfw_lab.compare.upgrade import Reason
+from kschedfw_lab.compare.upgrade import UpgradeReason
 from kschedfw_lab.compare.why import Against, Ground
 
 
 @attrs.frozen
-class Run:
+class ComparedRun:
     """The run of one configuration.
 
     `imbalance_within` is the distribution, over the nodes, of how unevenly a node's resources are used. The report's
@@ -117,7 +117,7 @@ class Move:
     after: Decision | None
     baseline_against: Against | None = None
     against: Against | None = None
-    reason: Reason | None = None
+    reason: UpgradeReason | None = None
 
     @property
     def change(self) -> FateChange:
@@ -201,7 +201,7 @@ class Comparison:
     """
 
     seed: int
-    runs: Sequence[Run]
+    runs: Sequence[ComparedRun]
     moves: Sequence[Moves]
     notes: Sequence[str] = ()
 

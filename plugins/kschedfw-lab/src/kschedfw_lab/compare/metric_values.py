@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import Final, Protocol, TypeVar
 
-from kschedfw_lab.compare.comparison import Comparison, FateChange, Run
+from kschedfw_lab.compare.comparison import ComparedRun, Comparison, FateChange
 from kschedfw_lab.compare.metrics import Unit
 from kschedfw_lab.compare.own_metrics import METRICS, PLUGIN, installed_metric
 
@@ -46,7 +46,7 @@ class Vocabulary(Protocol[ComparisonT_contra]):
         ...
 
 
-COUNTS: Final[Mapping[str, Callable[[Run], int]]] = {
+COUNTS: Final[Mapping[str, Callable[[ComparedRun], int]]] = {
     "pods": lambda run: run.report.pods,
     "placed": lambda run: run.report.placed,
     "unplaced": lambda run: run.report.pods - run.report.placed,
@@ -71,7 +71,7 @@ DIFFERENCES: Final[Mapping[str, tuple[FateChange, ...]]] = {
 }
 """Counts of pods whose outcome differs from that under the baseline."""
 
-_SHARES: Final[Mapping[str, Callable[[Run], Mapping[str, float]]]] = {
+_SHARES: Final[Mapping[str, Callable[[ComparedRun], Mapping[str, float]]]] = {
     "utilisation": lambda run: {each.resource: each.share for each in run.report.utilisation},
     "imbalance": lambda run: {each.resource: each.per_node.stddev for each in run.report.utilisation},
     "fragmentation": lambda run: {each.resource: each.share for each in run.fragmentation},

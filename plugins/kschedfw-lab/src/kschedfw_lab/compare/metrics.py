@@ -74,7 +74,7 @@ class NodeAllocation:
 
 
 @attrs.frozen
-class Workload:
+class RequestMix:
     """The requests of a cluster's pods: the number of pods for each combination of amounts.
 
     `pending` counts only the pods to be scheduled. `resources` are all resources that any pod requests, including
@@ -85,7 +85,7 @@ class Workload:
     resources: tuple[str, ...]
 
     @classmethod
-    def of(cls, pods: Iterable[Pod]) -> Workload:
+    def of(cls, pods: Iterable[Pod]) -> RequestMix:
         pending: Counter[Resource] = Counter()
         asked: set[str] = set()
         for pod in pods:
@@ -118,7 +118,7 @@ class Fragmentation:
         return self.unusable / self.free if self.free else 0.0
 
 
-def fragmentation(nodes: Sequence[NodeAllocation], workload: Workload) -> list[Fragmentation]:
+def fragmentation(nodes: Sequence[NodeAllocation], workload: RequestMix) -> list[Fragmentation]:
     """Return the fragmentation of each resource that pending pods request and nodes have."""
     counts = np.array(list(workload.pending.values()), dtype=np.int64)
     # Include requests for resources that no node has: a pod with such a request fits nowhere.
@@ -143,7 +143,7 @@ def fragmentation(nodes: Sequence[NodeAllocation], workload: Workload) -> list[F
     return found
 
 
-def imbalance_within(nodes: Iterable[NodeAllocation], workload: Workload) -> Spread:
+def imbalance_within(nodes: Iterable[NodeAllocation], workload: RequestMix) -> Spread:
     """Return how unevenly each node's resources are used, as a distribution over the nodes.
 
     The unevenness of a node is the standard deviation of its requested shares, over the resources that any pod requests

@@ -15,7 +15,7 @@ from kschedfw.cluster import Cluster
 from kschedfw.explain import Explaining, Explanation
 from kschedfw.scheduler import HostSelector, Setup, objects_of
 from kschedfw.simulator import Report
-from kschedfw_lab.compare.comparison import Comparison, Move, Moves, Run, fate, place
+from kschedfw_lab.compare.comparison import ComparedRun, Comparison, Move, Moves, fate, place
 from kschedfw_lab.compare.own_metrics import OwnMetric
 from kschedfw_lab.compare.trial import Trial
 from kschedfw_lab.compare.upgrade import reasons
@@ -84,7 +84,7 @@ def compare(
         metrics=metrics,
     )
 
-    def run(candidate: Setup, asked: Asked, what: str = "") -> tuple[Run, _Said]:
+    def run(candidate: Setup, asked: Asked, what: str = "") -> tuple[ComparedRun, _Said]:
         """Simulate, and record why the nodes in `asked` weren't chosen."""
         said = _Said(asked)
         return trial.run(
@@ -165,7 +165,7 @@ def _with_reasons(
     first: Setup,
     other: Setup,
     remake: Callable[[FeatureGates], Setup],
-    run: Callable[[Setup, Asked, str], tuple[Run, _Said]],
+    run: Callable[[Setup, Asked, str], tuple[ComparedRun, _Said]],
 ) -> Moves:
     number = count(1)
 

@@ -13,8 +13,8 @@ from kschedfw.cluster import Cluster
 from kschedfw.explain import Explaining
 from kschedfw.scheduler import HostSelector, Setup
 from kschedfw.simulator import Arrivals, Report, Simulation
-from kschedfw_lab.compare.comparison import Run
-from kschedfw_lab.compare.metrics import NodeAllocation, Workload, fragmentation, imbalance_within
+from kschedfw_lab.compare.comparison import ComparedRun
+from kschedfw_lab.compare.metrics import NodeAllocation, RequestMix, fragmentation, imbalance_within
 from kschedfw_lab.compare.own_metrics import FinishedRun, OwnMetric, own_values
 
 
@@ -52,7 +52,7 @@ class Trial:
         causes: bool = False,
         progress: Callable[[int, int], None] | None = None,
         before: Callable[[Simulation], None] | None = None,
-    ) -> Run:
+    ) -> ComparedRun:
         """Simulate the cluster under the candidate. `before` is called with the simulation before it runs.
 
         With `causes`, the decisions say what keeps pods without a place off nodes.
@@ -83,11 +83,11 @@ class Trial:
             before(simulation)
         return self._measured(candidate.label, simulation.run(progress), cluster)
 
-    def _measured(self, label: str, report: Report, cluster: Cluster) -> Run:
-        workload = Workload.of(obj for obj in self.objects if isinstance(obj, Pod))
+    def _measured(self, label: str, report: Report, cluster: Cluster) -> ComparedRun:
+        workload = RequestMix.of(obj for obj in self.objects if isinstance(obj, Pod))
         snapshot = Snapshot.of(cluster.list(Node), (pod for pod in cluster.list(Pod) if not pod.is_terminal))
         allocations = tuple(map(NodeAllocation.of, snapshot.node_infos))
-        return Run(
+        return ComparedRun(
             label,
             report,
             imbalance_within(allocations, workload),

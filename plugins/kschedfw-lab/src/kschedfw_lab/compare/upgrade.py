@@ -16,12 +16,12 @@ from kschedfw.config import FeatureGates, VersionChange
 Fates: TypeAlias = Mapping[str, object]
 """The outcomes of pods, by pod, in a form that can be compared."""
 
-Run: TypeAlias = Callable[[FeatureGates], Fates]
+Rerun: TypeAlias = Callable[[FeatureGates], Fates]
 """Schedules the cluster with these gates, and returns the outcomes."""
 
 
 @attrs.frozen
-class Reason:
+class UpgradeReason:
     """The changes of a version that a pod's other outcome comes from.
 
     Unless `together`, each of the changes alone has that outcome in the old version. If `together`, none has, and the
@@ -44,8 +44,8 @@ class Reason:
 
 
 def reasons(
-    before: FeatureGates, after: FeatureGates, had: Fates, has: Fates, run: Run
-) -> Mapping[str, Reason]:
+    before: FeatureGates, after: FeatureGates, had: Fates, has: Fates, run: Rerun
+) -> Mapping[str, UpgradeReason]:
     """Return the reason for each pod whose outcome differs between two versions.
 
     `had` are the outcomes with the gates `before`, `has` those with `after`. A pod may fare differently since another
@@ -63,16 +63,16 @@ def reasons(
     def taken_back(chosen: Sequence[VersionChange]) -> Fates:
         return run(after.with_changes(chosen, before.version))
 
-    found: dict[str, Reason] = {}
+    found: dict[str, UpgradeReason] = {}
     alone = _effective(changes, had, differing, taken_over, known=has)
     for pod in differing:
         if able := tuple(change for change, fates in alone.items() if fates.get(pod) == has.get(pod)):
-            found[pod] = Reason(able)
+            found[pod] = UpgradeReason(able)
     rest = [pod for pod in differing if pod not in found]
     if rest:
         needed = _effective(changes, has, rest, taken_back, known=had)
         for pod in rest:
-            found[pod] = Reason(
+            found[pod] = UpgradeReason(
                 tuple(change for change, fates in needed.items() if fates.get(pod) != has.get(pod)),
                 together=True,
             )

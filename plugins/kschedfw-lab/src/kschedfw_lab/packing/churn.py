@@ -11,7 +11,7 @@ from typing import Final
 
 from kschedfw import Pod
 from kschedfw.api import CPU, MEMORY
-from kschedfw_lab.compare import NodeAllocation, Workload, fragmentation
+from kschedfw_lab.compare import NodeAllocation, RequestMix, fragmentation
 from kschedfw_lab.openb import GPU
 from kschedfw_lab.packing.compaction import compacted
 from kschedfw_lab.packing.loss_system import LossSystem
@@ -75,7 +75,7 @@ def churn(trace: Trace, policy: Policy, seed: int, lifetimes: float = LIFETIMES)
         for time in due:
             pass_until(time)
             samples.append(system.allocations())
-    return {**counted.metrics(), **_of_machines(samples, Workload.of(trace.pods))}
+    return {**counted.metrics(), **_of_machines(samples, RequestMix.of(trace.pods))}
 
 
 def _arrivals(
@@ -114,7 +114,7 @@ class _Counted:
         }
 
 
-def _of_machines(samples: Sequence[Sequence[NodeAllocation]], workload: Workload) -> Mapping[str, float]:
+def _of_machines(samples: Sequence[Sequence[NodeAllocation]], workload: RequestMix) -> Mapping[str, float]:
     metrics: dict[str, float] = {}
     for resource, name in _NAMES.items():
         metrics[f"utilisation.{name}"] = fmean(_utilisation(nodes, resource) for nodes in samples)

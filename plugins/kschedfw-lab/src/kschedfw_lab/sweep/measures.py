@@ -10,8 +10,7 @@ from kschedfw import Pod
 from kschedfw.api import PODS
 from kschedfw.api.reading import printable
 from kschedfw.simulator import Outcome, Spread
-from kschedfw_lab.compare import Comparison, NodeAllocation, Workload, fragmentation
-from kschedfw_lab.compare import Run as Trialled
+from kschedfw_lab.compare import ComparedRun, Comparison, NodeAllocation, RequestMix, fragmentation
 from kschedfw_lab.compare.metric_values import COUNTS, DIFFERENCES, WITHIN, value_of
 from kschedfw_lab.sweep.prices import NANO, Prices
 from kschedfw_lab.sweep.usage import Usage, mean_over_time
@@ -25,7 +24,7 @@ Series = Mapping[str, Sequence[tuple[float, float]]]
 """Pairs of virtual time, in seconds since the start, and value, by metric."""
 
 
-def metrics_of(run: Trialled, usage: Usage, prices: Prices | None = None) -> Metrics:
+def metrics_of(run: ComparedRun, usage: Usage, prices: Prices | None = None) -> Metrics:
     """Return all metrics of a finished run; docs/sweep.md describes them.
 
     Raises:
@@ -47,7 +46,7 @@ def metrics_by_label(comparison: Comparison) -> Mapping[str, Metrics]:
     return found
 
 
-def _metrics(run: Trialled, usage: Usage, prices: Prices | None) -> Iterator[tuple[str, float]]:
+def _metrics(run: ComparedRun, usage: Usage, prices: Prices | None) -> Iterator[tuple[str, float]]:
     yield from _outcomes(run)
     report = run.report
     left = [
@@ -74,7 +73,7 @@ def _metrics(run: Trialled, usage: Usage, prices: Prices | None) -> Iterator[tup
     yield from _speed(run)
 
 
-def _outcomes(run: Trialled) -> Iterator[tuple[str, float]]:
+def _outcomes(run: ComparedRun) -> Iterator[tuple[str, float]]:
     report = run.report
     for name, count in COUNTS.items():
         yield _HUMPS.sub("_", name).lower(), count(run)
@@ -92,12 +91,12 @@ def _outcomes(run: Trialled) -> Iterator[tuple[str, float]]:
     yield from run.own.items()
 
 
-def _speed(run: Trialled) -> Iterator[tuple[str, float]]:
+def _speed(run: ComparedRun) -> Iterator[tuple[str, float]]:
     yield "elapsed_seconds", run.report.elapsed
     yield "decisions_per_second", run.report.decisions_per_second
 
 
-def _reasons(run: Trialled) -> Iterator[tuple[str, int]]:
+def _reasons(run: ComparedRun) -> Iterator[tuple[str, int]]:
     for reason in run.report.reasons[:_MOST_REASONS]:
         yield f"pending.{printable(' '.join(reason.text.split()))}", reason.pods
     if others := run.report.reasons[_MOST_REASONS:]:
@@ -115,7 +114,7 @@ def _spread(name: str, values: Iterable[float]) -> Iterator[tuple[str, float]]:
     yield f"{name}.max", spread.max
 
 
-def series_of(run: Trialled, usage: Usage, objects: Iterable[object], points: int) -> Series:
+def series_of(run: ComparedRun, usage: Usage, objects: Iterable[object], points: int) -> Series:
     """Return series of placed, pending, used and fragmented amounts.
 
     They have `points` values at times that are evenly spread from the start to the last change. If no time passes, they
@@ -123,7 +122,7 @@ def series_of(run: Trialled, usage: Usage, objects: Iterable[object], points: in
     """
     end = usage.end
     times = [end * index / (points - 1) for index in range(points)] if end else [0.0]
-    workload = Workload.of(obj for obj in objects if isinstance(obj, Pod))
+    workload = RequestMix.of(obj for obj in objects if isinstance(obj, Pod))
     offered = {each.node: each.allocatable for each in run.allocations}
     found: dict[str, list[tuple[float, float]]] = {}
     for time, state in zip(times, usage.states(times), strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
-from kschedfw_lab.compare import Reason, reasons
+from kschedfw_lab.compare import UpgradeReason, reasons
 
 from kschedfw.config import FeatureGates
 from kschedfw.scheduler import Setup
@@ -27,7 +27,7 @@ class UpgradeMove:
     pod: str
     before: str
     after: str
-    reason: Reason
+    reason: UpgradeReason
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -90,7 +90,7 @@ def _outcomes(run: Replayed) -> Mapping[str, object]:
     return {str(number): node for number, (_, node) in run.nodes.items()}
 
 
-def _move(before: Replayed, after: Replayed, number: int, reason: Reason) -> UpgradeMove:
+def _move(before: Replayed, after: Replayed, number: int, reason: UpgradeReason) -> UpgradeMove:
     pod, node = after.nodes.get(number, ("", ""))
     earlier, earlier_node = before.nodes.get(number, ("", ""))
     return UpgradeMove(pod or earlier, earlier_node, node, reason)
