@@ -2,7 +2,8 @@
 
 The hooks up to score of a plugin whose `pure` is True depend on the pod, on one node at a time, and on what the
 plugin's own pre_filter and pre_score wrote. These two see the pod alone, so what they wrote follows from what they read
-of it. Hence two pods with the same values at all places that any of the hooks reads get the same answers: the values
+of it, and from the parts of it that they wrote as they are. Hence two pods with the same values at all these places,
+and at those that the other hooks read, get the same answers: the values
 are the pod's signature (`Plugin.sign`).
 """
 
@@ -20,7 +21,7 @@ from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES, HookError
 from kschedfw.framework.learning.learned import Hook, LearnedFilter, LearnedHook, LearnedScore, Revision
 from kschedfw.framework.learning.places import Place, reads_of_node, told_apart
-from kschedfw.framework.learning.views import Notes, object_view
+from kschedfw.framework.learning.views import Notes, note_whole, object_view
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.plugin import PURE_HOOKS, AnyPlugin, is_pure
 
@@ -89,7 +90,11 @@ class LearnedPlugin:
         # Of a failure the framework hears from the hook, which it calls next.
         with suppress(*HOOK_FAILURES):
             # What this call writes has views in it, and is thrown away.
-            hook(state.clone(), object_view(pod, (), self._of_pod), nodes)
+            own = state.clone()
+            hook(own, object_view(pod, (), self._of_pod), nodes)
+            # The hooks after it may read everything of what it wrote, of which it need have read nothing itself.
+            for written in own._data.values():
+                note_whole(written)
         problem = self._of_pod.problem or ("it reads all nodes before the filter" if nodes.were_read else "")
         if problem and not self._problem:
             self._problem = problem

@@ -11,6 +11,7 @@ what it would find in the real ones. Most of it asks for the items by a method o
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from contextlib import suppress
 from functools import cache
 from types import MemberDescriptorType
 from typing import Any, Final, NoReturn
@@ -149,6 +150,20 @@ def object_view(raw: object, place: Place, notes: Notes) -> Any:
     return view
 
 
+def note_whole(value: object) -> None:
+    """Note that everything of the views in a value was read. Views in objects that can't be hashed aren't found."""
+    if isinstance(value, dict):
+        # By the items: those of a view of a mapping tell its order, too.
+        note_whole(tuple(value.items()))
+    elif isinstance(value, (tuple, list, set, frozenset)):
+        for each in value:
+            note_whole(each)
+    else:
+        # Of an object that is compared by its parts, these are hashed.
+        with suppress(TypeError):
+            hash(value)
+
+
 def _set_aside(view: ObjectView) -> Any:
     # Not by the attribute: if the slot is empty, as in a half-made copy, `__getattr__` would call itself for ever.
     return type(view).kschedfw_raw.__get__(view)  # type: ignore[attr-defined]
@@ -184,13 +199,11 @@ def _view_class(kind: type[Any]) -> type[Any]:
         # isinstance and attrs ask for it.
         "__class__": property(lambda _self: kind),
     }
+    # That of the class may be kept in a slot, and reads no part then.
+    members["__hash__"] = lambda self: hash(_whole(self))
     if not _has_value(kind):
         # Compared by identity: the view stands for the one object that it was made of.
         members["__eq__"] = lambda self, other: _whole(self) is getattr(other, "kschedfw_raw", other)
-        members["__hash__"] = lambda self: hash(_whole(self))
-    else:
-        # A class without its own would become unhashable by defining equality, and attrs' read the view's parts.
-        members["__hash__"] = kind.__hash__
     return type(kind.__name__, (ObjectView, kind), members)
 
 

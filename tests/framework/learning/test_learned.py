@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 
 from kschedfw import (
     CycleState,
+    Evaluation,
     NodeInfo,
     NodeTable,
     Plugin,
     Pod,
+    Registry,
     Status,
     Verdicts,
+    default_profile,
     hookimpl,
     make_node,
     make_pod,
@@ -27,7 +30,7 @@ from kschedfw.framework.learning.learned import LearnedFilter, LearnedHook, Lear
 from kschedfw.framework.plugin import is_pure
 from kschedfw.testing.properties import examples
 from tests.framework.learning.drawn_hooks import PureHooks, pure_hooks
-from tests.framework.learning.twins import Twins
+from tests.framework.learning.twins import Side, Twins
 from tests.framework.support import make_framework, plugin
 
 STATE = CycleState()
@@ -309,6 +312,22 @@ def test_a_plugin_that_is_pure_gets_the_batch_forms_that_it_lacks() -> None:
         "Own": ["score_batch"],
         "Plain": [],
     }
+
+
+def test_pods_are_told_apart_by_parts_that_pre_score_wrote_without_reading_them() -> None:
+    """TaintToleration's pre_score reads the effects of tolerations alone, and writes the tolerations."""
+    nodes = [
+        make_node("large").capacity(cpu=8, pods=10).taint("old", effect="PreferNoSchedule").build(),
+        make_node("small").capacity(cpu=4, pods=10).build(),
+    ]
+    side = Side(nodes, default_profile(), Registry(), Evaluation.MEMO)
+    tolerations = ["old", "old", "old", "other", "old"]
+    pods = [
+        make_pod(f"p{number}").requests(cpu=1).toleration(key, operator="Exists").build()
+        for number, key in enumerate(tolerations)
+    ]
+    assert [side.decide(pod)[0] for pod in pods] == ["large", "large", "large", "small", "large"]
+    side.scheduler.close()
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from kschedfw import CycleState, FrozenDict, Node, NodeInfo, Pod, StateKey, make
 from kschedfw.framework.cycle_state import StateKeyError
 from kschedfw.framework.learning.places import ABSENT, Place, reader, told_apart
 from kschedfw.framework.learning.state_view import StateView
-from kschedfw.framework.learning.views import Notes, object_view
+from kschedfw.framework.learning.views import Notes, note_whole, object_view
 from kschedfw.testing.strategies import nodes, pods
 from tests.framework.learning.drawn_hooks import Reading, readings
 
@@ -138,6 +138,29 @@ def test_a_part_of_a_place_is_not_compared_beside_it() -> None:
     assert [*pod.labels] == ["app"]
     # The order of the labels doesn't follow from the labels.
     assert {text(place) for place in told_apart(notes.places)} == {".labels", ".labels#items"}
+
+
+@attrs.frozen
+class Kept:
+    part: object
+
+
+@pytest.mark.parametrize(
+    ("written", "noted"),
+    [
+        (lambda pod: pod.labels, {".labels#items"}),
+        (lambda pod: {"of": pod.labels}, {".labels#items"}),
+        (lambda pod: [(pod.spec.tolerations,)], {".spec.tolerations#each"}),
+        (lambda pod: Kept(pod.spec.tolerations[0]), {".spec.tolerations#each"}),
+        (lambda pod: Kept(FrozenDict(of=pod.spec)), {".spec"}),
+        (lambda pod: Kept([pod.spec]), set()),
+        (lambda _pod: (1, "a", None), set()),
+    ],
+)
+def test_views_in_a_value_are_noted_as_wholes(written: Callable[[Any], object], noted: set[str]) -> None:
+    seen, notes = view(POD)
+    note_whole(written(seen))
+    assert {text(place) for place in told_apart(notes.places)} - {".spec.tolerations#length"} == noted
 
 
 def test_a_place_that_an_object_does_not_have_is_absent() -> None:
