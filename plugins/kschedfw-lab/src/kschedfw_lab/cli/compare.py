@@ -69,7 +69,7 @@ With --kube-version, the configurations are versions of Kubernetes, and the reas
 Exit codes:
   0    done, whether or not all pods fit
   1    a plugin failed under one of them (see standard error); or there is nothing to compare:
-       no nodes, or no pods to schedule; or the extra compare isn't installed
+       no nodes, or no pods to schedule
   2    bad usage or bad input; nothing was done
   3    a condition of --fail-on holds
   70   a bug in kschedfw
@@ -123,9 +123,7 @@ Exit codes:
     is_flag=True,
     help="Print the comparison as JSON, with every node and every pod that moved.",
 )
-@click.option(
-    "--html", type=FILE, metavar="FILE", help="Also write an HTML page with plots. Needs the extra compare."
-)
+@click.option("--html", type=FILE, metavar="FILE", help="Also write an HTML page with plots.")
 @keep_option
 @no_progress_option
 def compare(

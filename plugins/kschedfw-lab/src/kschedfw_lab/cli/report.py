@@ -58,7 +58,7 @@ Exit codes:
     "--html",
     type=FILE,
     metavar="FILE",
-    help="Where the page goes; default: report.html in the directory. Needs the extra compare.",
+    help="Where the page goes; default: report.html in the directory.",
 )
 def report(
     results: Path,
