@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import attrs
 from hypothesis import strategies as st
 
-from kschedfw.api import Node, Pod, Taint
+from kschedfw.api import FrozenDict, Node, Pod, Taint
 from kschedfw.framework.cycle_state import CycleState, StateKey
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.plugin import Plugin, hookimpl
@@ -70,6 +70,15 @@ def _matched(node: Node) -> object:
         case Node(spec=spec) if spec.taints:
             return spec.taints[0]
     return type(node.metadata.name)
+
+
+def _requested(info: NodeInfo) -> object:
+    """Return what is requested of the node, without zeros: as in kube-scheduler, pods that have gone leave some."""
+    amounts = info.requested.scalar_resources
+    return attrs.evolve(
+        info.requested,
+        scalar_resources=FrozenDict({name: amounts[name] for name in amounts if amounts[name]}),
+    )
 
 
 def _first_taint(node: Node) -> object:
@@ -141,7 +150,7 @@ _OF_NODE: Final[dict[str, ReadFunction]] = {
     "fits": lambda pod, info, _state: (
         pod.requests.amounts.memory <= info.allocatable.memory - info.requested.memory
     ),
-    "requested": lambda _pod, info, _state: info.requested,
+    "requested": lambda _pod, info, _state: _requested(info),
     "non-zero": lambda _pod, info, _state: info.non_zero_requested.memory,
     "number of pods": lambda _pod, info, _state: len(info.pods),
     "is empty": lambda _pod, info, _state: not info.pods,
