@@ -246,3 +246,11 @@ def test_targets_that_parts_make_are_there() -> None:
     made = set(re.findall(r"\bmake (?:-C \S+ |\w+=\S+ )*([a-z]+)", table.split("\n\n", 1)[1]))
     assert len(made) > 8
     assert made <= targets
+
+
+def test_files_that_parts_name_are_there() -> None:
+    table = (REPOSITORY / ".ci" / "verify.toml").read_text(encoding="utf-8")
+    commands = " ".join(re.findall(r"^command = (.+)$", table, re.MULTILINE))
+    paths = set(re.findall(r"(?<=\s)(?:tests|plugins|deploy)/[\w/*.-]+", commands))
+    assert len(paths) > 5
+    assert [path for path in sorted(paths) if not any(REPOSITORY.glob(path))] == []
