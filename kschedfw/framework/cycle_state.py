@@ -63,6 +63,7 @@ class CycleState:
     __slots__ = (
         "_data",
         "parallel_pre_bind_plugins",
+        "plan",
         "record_plugin_metrics",
         "scheduling_cycle",
         "skip_filter_plugins",
@@ -72,6 +73,8 @@ class CycleState:
 
     def __init__(self) -> None:
         self._data: dict[str, object] = {}
+        self.plan: object = None
+        """The framework's plan for the pod; None before pre_filter."""
         self.record_plugin_metrics = False
         self.scheduling_cycle: int | None = None
         """The number of the cycle, which is the number of pods taken from the queue so far; None for a pod from
@@ -134,6 +137,7 @@ class CycleState:
             name: value if (clone := getattr(value, "clone", None)) is None else clone()
             for name, value in self._data.items()
         }
+        copy.plan = self.plan
         copy.record_plugin_metrics = self.record_plugin_metrics
         copy.skip_filter_plugins = self.skip_filter_plugins
         copy.skip_score_plugins = self.skip_score_plugins

@@ -7,6 +7,8 @@ from functools import cached_property
 from random import Random
 from typing import Protocol, TypeVar
 
+import attrs
+
 from kschedfw.api import Pod
 from kschedfw.api.records import define
 from kschedfw.framework.clock import Clock
@@ -105,16 +107,14 @@ class Handle:
     parts: Parts
     _framework: PluginsRunner | None = None
     _activator: PodActivator | None = None
+    # Attributes of its own, since plugins read them several times for each pod.
+    cluster: ClusterClient = attrs.field(init=False, repr=False)
+    """The objects of the cluster, which plugins may read and write."""
+    snapshot: Snapshot = attrs.field(init=False, repr=False)
+    """Nodes and pods as of the current scheduling cycle; it must not be read outside of it."""
 
-    @property
-    def cluster(self) -> ClusterClient:
-        """The objects of the cluster, which plugins may read and write."""
-        return self.parts.cluster
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Nodes and pods as of the current scheduling cycle; it must not be read outside of it."""
-        return self.parts.snapshot
+    def __attrs_post_init__(self) -> None:
+        self.cluster, self.snapshot = self.parts.cluster, self.parts.snapshot
 
     @property
     def nominator(self) -> Nominator:

@@ -89,12 +89,16 @@ class Plugin(Generic[ArgsT]):
     and pre_score are also called once for many pods: they write the same into the state for all pods of a signature
     while the node objects stay the same. What they write is shared and must not be changed, but by pre_filter_add_pod
     and pre_filter_remove_pod, which get a clone.
+
+    `concerns` names the field of a pod's spec, such as "volumes", that the plugin is about: without it a pod is `IDLE`,
+    and `sign` isn't called.
     """
 
     name: ClassVar[str]
     args_type: ClassVar[type[object] | None] = None
     pure: ClassVar[bool | Collection[str]] = False
     reads: ClassVar[Reads | None] = None
+    concerns: str = ""
 
     def __init__(self, args: ArgsT, handle: Handle) -> None:
         self.args = args

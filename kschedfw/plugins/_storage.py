@@ -115,6 +115,8 @@ class StoragePlugin(Plugin[ArgsT], Generic[ArgsT, FoundT]):
     cycle.
     """
 
+    concerns = "volumes"
+
     def __init__(self, args: ArgsT, handle: Handle) -> None:
         super().__init__(args, handle)
         self._latest: tuple[Pod, FoundT | Status] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from random import Random
@@ -16,6 +16,7 @@ from kschedfw.api.records import frozen
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Diagnosis, FitError, NoNodesAvailableError
 from kschedfw.framework.extender import EXTENDER_NAME
+from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.snapshot import Snapshot
@@ -175,15 +176,18 @@ class GenericScheduler:
         if self._observer is not None or not found.count:
             self._check_found(pod, found, diagnosis, within)
         # As kube-scheduler: one node needs no scores, and takes no number from `random`.
-        feasible, scored = found.feasible, None
+        feasible, batch, scored = found.feasible, self._batch, None
         if found.count == 1:
             host = feasible[0].name
         else:
-            scored = self._scored(framework, state, pod, feasible)
-            row = scored.totals.best_rows(feasible)[scored.chosen]
+            totals, raw = self._scored(framework, state, pod, feasible)
+            chosen = self.selector.select(totals, feasible)
+            row = totals.best_rows(feasible)[chosen]
             host = feasible.table.node_infos[row].node.metadata.name
-        if self._batch is not None:
-            self._batch.end(pod, host, found.count, scored)
+            if batch is not None:
+                scored = Scored(feasible, totals, chosen, raw)
+        if batch is not None:
+            batch.end(pod, host, found.count, scored)
         return ScheduleResult(host, found.processed, found.count)
 
     def find(self, framework: Framework, state: CycleState, pod: Pod) -> tuple[NodeSelection, int]:
@@ -220,9 +224,13 @@ class GenericScheduler:
         Raises:
             SchedulingError: a plugin failed.
         """
-        return self._scored(framework, state, pod, feasible).index
+        totals, _ = self._scored(framework, state, pod, feasible)
+        return self.select(totals, feasible)
 
-    def _scored(self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection) -> Scored:
+    def _scored(
+        self, framework: Framework, state: CycleState, pod: Pod, feasible: NodeSelection
+    ) -> tuple[Totals, Mapping[str, IntArray] | None]:
+        """Return the totals, and each plugin's raw scores if the batch keeps them."""
         raw = None
         # Asking each plugin takes longer than asking for totals.
         if self._batch is not None and self._batch.keeps_scores:
@@ -232,7 +240,7 @@ class GenericScheduler:
             totals = self.prioritize_nodes(framework, state, pod, feasible)
         if self._observer is not None:
             self._observer.nodes_scored(feasible, totals)
-        return Scored(feasible, totals, self.selector.select(totals, feasible), raw)
+        return totals, raw
 
     def select(self, totals: Totals, feasible: NodeSelection) -> int:
         """Return the position of a node with the highest total, as the selector picks one."""

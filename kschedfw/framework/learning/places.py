@@ -10,7 +10,9 @@ from operator import attrgetter, itemgetter
 from types import CodeType
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.reads import Reads
+from kschedfw.framework.plugin import IDLE
 
 Step: TypeAlias = tuple[Literal["attribute", "key", "each", "length", "empty", "items", "kind"], Any]
 """A step from a value to a part of it: its kind, and the attribute's name or the key.
@@ -86,14 +88,21 @@ def readers(places: Sequence[Place]) -> Callable[[object], tuple[Hashable, ...]]
     return _compiled(_values(places, constants), constants)
 
 
-def readers_of_each(
-    groups: Sequence[Sequence[Place]],
-) -> Callable[[object], tuple[tuple[Hashable, ...], ...]]:
-    """Return a function from a root to what `readers` reads for each group, in one call."""
-    constants: dict[str, object] = {"ABSENT": ABSENT}
-    each = [readers(places) for places in groups]
-    constants["place_by_place"] = lambda root: tuple([read(root) for read in each])
-    return _compiled("".join(f"{_values(places, constants)}," for places in groups), constants)
+def signer(
+    functions: Sequence[tuple[Callable[[Pod], Hashable], str]], groups: Sequence[Sequence[Place]]
+) -> Callable[[Pod], tuple[Hashable, ...]]:
+    """Return a function from a pod to the answers of the functions and what `readers` reads for each group.
+
+    Each function comes with the field of a pod's spec without which it isn't called, and the answer is IDLE.
+    """
+    constants: dict[str, object] = {"ABSENT": ABSENT, "IDLE": IDLE}
+    each = (*[function for function, _ in functions], *map(readers, groups))
+    constants["place_by_place"] = lambda pod: tuple([answer(pod) for answer in each])
+    calls = ""
+    for index, (function, field) in enumerate(functions):
+        constants[f"sign_{index}"] = function
+        calls += f"sign_{index}(root)" + (f" if root.spec.{field} else IDLE," if field else ",")
+    return _compiled(calls + "".join(f"{_values(places, constants)}," for places in groups), constants)
 
 
 def _values(places: Sequence[Place], constants: dict[str, object]) -> str:
@@ -130,7 +139,8 @@ def _expression(place: Place, text: str, constants: dict[str, object]) -> str:
                 text = f"{text}.get({name}, ABSENT)" if is_last else f"{text}[{name}]"
             case "each":
                 part = _expression(place[index + 1 :], "item", constants)
-                return f"tuple([{part} for item in {text}])"
+                # No call for a tuple without items; what has no items, such as None, still raises.
+                return f"(tuple([{part} for item in {text}]) if {text} != () else ())"
             case "length":
                 text = f"len({text})"
             case "empty":

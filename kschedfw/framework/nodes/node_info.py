@@ -139,32 +139,6 @@ class NodeInfo:
 
     def add_pod(self, info: PodInfo) -> None:
         self.pods = (*self.pods, info)
-        self._count(info)
-
-    def remove_pod(self, pod: Pod) -> bool:
-        """Remove the pod (by uid) from the node; return False if it isn't there."""
-        uid = pod.uid
-        for info in self.pods:
-            if info.pod.uid == uid:
-                self.pods = _without(self.pods, info)
-                self._discount(info)
-                return True
-        return False
-
-    def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
-        """Replace a pod of this node by its new state, which goes to the end."""
-        # In every list the new state goes to the end, as in kube-scheduler, whose cache removes the old one
-        # and adds the new one.
-        self.pods = (*_without(self.pods, old), new)
-        # The generation rises all the same: snapshots find changed nodes by it, and the pod object is
-        # another.
-        if _count_the_same(old, new):
-            self.generation = next(_generations)
-            return
-        self._discount(old)
-        self._count(new)
-
-    def _count(self, info: PodInfo) -> None:
         if info.has_affinity:
             self.pods_with_affinity = (*self.pods_with_affinity, info)
             if info.terms.required_anti_affinity:
@@ -178,7 +152,29 @@ class NodeInfo:
             self.used_ports = self.used_ports.plus(ports)
         self.generation = next(_generations)
 
-    def _discount(self, info: PodInfo) -> None:
+    def remove_pod(self, pod: Pod) -> bool:
+        """Remove the pod (by uid) from the node; return False if it isn't there."""
+        uid = pod.uid
+        for info in self.pods:
+            if info.pod.uid == uid:
+                self._remove(info)
+                return True
+        return False
+
+    def replace_pod(self, old: PodInfo, new: PodInfo) -> None:
+        """Replace a pod of this node by its new state, which goes to the end."""
+        # In every list the new state goes to the end, as in kube-scheduler, whose cache removes the old one
+        # and adds the new one.
+        if _count_the_same(old, new):
+            self.pods = (*_without(self.pods, old), new)
+            # Snapshots find changed nodes by it, and the pod object is another.
+            self.generation = next(_generations)
+            return
+        self._remove(old)
+        self.add_pod(new)
+
+    def _remove(self, info: PodInfo) -> None:
+        self.pods = _without(self.pods, info)
         if info.has_affinity:
             self.pods_with_affinity = _without(self.pods_with_affinity, info)
             if info.terms.required_anti_affinity:
@@ -210,20 +206,19 @@ class NodeInfo:
 
     def clone(self) -> NodeInfo:
         """Return a copy that may be changed. It shares the immutable parts."""
-        return NodeInfo(
-            self.node,
-            self.pods,
-            self.pods_with_affinity,
-            self.pods_with_required_anti_affinity,
-            self.pods_with_volumes,
-            self.used_ports,
-            self.requested,
-            self.non_zero_requested,
-            self.allocatable,
-            self.image_states,
-            # The copy is the same state. A snapshot that has a copy must not take the original for changed.
-            self.generation,
-        )
+        # Without the constructor, whose arguments take as long again: each pod makes a copy.
+        copy = object.__new__(NodeInfo)
+        copy.node, copy.allocatable = self.node, self.allocatable
+        copy.pods = self.pods
+        copy.pods_with_affinity = self.pods_with_affinity
+        copy.pods_with_required_anti_affinity = self.pods_with_required_anti_affinity
+        copy.pods_with_volumes = self.pods_with_volumes
+        copy.used_ports = self.used_ports
+        copy.requested, copy.non_zero_requested = self.requested, self.non_zero_requested
+        copy.image_states = self.image_states
+        # The copy is the same state. A snapshot that has a copy must not take the original for changed.
+        copy.generation = self.generation
+        return copy
 
 
 class _SealedNodeInfo(NodeInfo):

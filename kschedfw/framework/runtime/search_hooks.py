@@ -29,7 +29,7 @@ from kschedfw.framework.runtime.calls import Evaluation
 from kschedfw.framework.runtime.engine.errors import NotTogetherError, ScoreError
 from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
-from kschedfw.framework.runtime.engine.plan import LARGEST_TOTAL, PLAN, KeptT, Plan, PlannedPod
+from kschedfw.framework.runtime.engine.plan import LARGEST_TOTAL, KeptT, Plan, PlannedPod
 from kschedfw.framework.runtime.engine.plans import Plans
 from kschedfw.framework.runtime.engine.pre_hooks import joined, run_pre_filters, run_pre_scores
 from kschedfw.framework.runtime.engine.steps import PluginMemo, steps_of
@@ -128,7 +128,9 @@ class SearchHooks:
         """
         if wanted is None:
             wanted = len(nodes)
-        plan, meter = state.find(PLAN) or self._begin_cycle(state, pod), self._meter
+        plan, meter = state.plan, self._meter
+        if not isinstance(plan, Plan):
+            plan = self._begin_cycle(state, pod)
         # The snapshot may have changed since the pre_filters ran, if that is how a framework is used.
         if plan.prepared_for is not self._snapshot.table.state_of_nodes:
             self._prepare(plan, pod)
@@ -167,7 +169,9 @@ class SearchHooks:
 
     def run_pre_score_plugins(self, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> Status:
         """Prepare scoring of the feasible nodes. Sets `state.skip_score_plugins`."""
-        plan, meter = state.find(PLAN) or self._begin_cycle(state, pod), self._meter
+        plan, meter = state.plan, self._meter
+        if not isinstance(plan, Plan):
+            plan = self._begin_cycle(state, pod)
         started = 0.0 if meter is None else meter.now()
         status = run_pre_scores(plan.pre_score, state, pod, nodes)
         if plan.balanced and not pod.requests.amounts.milli_cpu and not pod.requests.amounts.memory:
@@ -195,8 +199,8 @@ class SearchHooks:
             answer = self._node_by_node.totals(state, pod, self._of_table(nodes))
             if answer[0] is not None and isinstance(failure, ScoreError):
                 answer = None, failure.status
-        elif meter is not None:
-            state.read(PLAN).tell(meter, MeasuredPoint.SCORE, state.skip_score_plugins, len(nodes))
+        elif meter is not None and isinstance(plan := state.plan, Plan):
+            plan.tell(meter, MeasuredPoint.SCORE, state.skip_score_plugins, len(nodes))
         if meter is not None:
             meter.ended(MeasuredPoint.SCORE, answer[1].code, started)
         return answer
@@ -242,7 +246,7 @@ class SearchHooks:
         plan = self._plans.of(pod, self._snapshot.table, computes=not state.record_plugin_metrics)
         if plan.prepared_for is not self._snapshot.table.state_of_nodes:
             self._prepare(plan, pod)
-        state.write(PLAN, plan)
+        state.plan = plan
         return plan
 
     def _prepare(self, plan: Plan, pod: Pod) -> None:
@@ -333,7 +337,9 @@ class SearchHooks:
         The column was kept from earlier pods, or is made by `make`; the caller brings it up to date. Return
         None where an answer may depend on anything else, or isn't kept.
         """
-        plan = state.find(PLAN) or self._begin_cycle(state, pod)
+        plan = state.plan
+        if not isinstance(plan, Plan):
+            plan = self._begin_cycle(state, pod)
         if not self._is_planned:
             return None
         plan.base(state, pod, self._snapshot.table)

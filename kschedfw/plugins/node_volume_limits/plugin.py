@@ -66,6 +66,7 @@ class NodeVolumeLimits(Plugin):
 
     name = "NodeVolumeLimits"
     reads = Reads.CLUSTER
+    concerns = "volumes"
 
     def __init__(self, args: None, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -77,7 +78,7 @@ class NodeVolumeLimits(Plugin):
 
         The answers for such volumes depend on objects whose changes aren't tracked.
         """
-        return None if pod.spec.volumes and can_count(pod) else IDLE
+        return None if can_count(pod) else IDLE
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         return volumes_of(pod)

@@ -109,7 +109,10 @@ class PodTopologySpread(PluginByDomain[PodTopologySpreadArgs]):
     def sign(self, pod: Pod) -> Hashable | None:
         if pod.spec.topology_spread_constraints:
             return None
-        return IDLE if not self._has_defaults or self._sibling_selector(pod) is None else None
+        # Mostly the selector is this very object, which spares a call for every pod.
+        if not self._has_defaults or (selector := self._default_selectors.of(pod)) is EVERYTHING:
+            return IDLE
+        return IDLE if selector.everything else None
 
     def sign_for_batch(self, pod: Pod) -> Hashable | None:
         # Default constraints count for every pod, even for one that no Service selects.

@@ -168,11 +168,10 @@ class VolumeBinding(StoragePlugin[VolumeBindingArgs, PodVolumes]):
         self._shape: Shape | None = (args.shape or DEFAULT_SHAPE) if scores else None
         # With a shape, pre_score doesn't skip pods without claims.
         self._without_claims: Hashable = IDLE if self._shape is None else ()
+        self.concerns = "volumes" if self._shape is None else ""
         self._binder = VolumeBinder(self.claims, handle.clock, args.bind_timeout_seconds)
 
     def sign(self, pod: Pod) -> Hashable | None:
-        if not pod.spec.volumes:
-            return self._without_claims
         signature = super().sign(pod)
         return self._without_claims if signature is IDLE else signature
 

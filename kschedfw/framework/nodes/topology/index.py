@@ -63,7 +63,8 @@ class TopologyIndex:
         before, after = old.pods, new.pods
         stayed = len(before)
         if after[:stayed] == before:  # as ever when a pod has been placed
-            self._add(after[stayed:], row, new.node.metadata.name)
+            if self._pods.are_asked or new.pods_with_affinity:
+                self._add(after[stayed:], row, new.node.metadata.name)
             return
         were, are = set(before), set(after)
         self._remove([info for info in before if info not in are], row, old.name)

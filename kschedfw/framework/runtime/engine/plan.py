@@ -12,7 +12,7 @@ from kschedfw.api.bounded_dict import BoundedDict
 from kschedfw.api.pod import Pod
 from kschedfw.api.records import define, frozen
 from kschedfw.api.requests import PodRequests
-from kschedfw.framework.cycle_state import CycleState, StateKey
+from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.nodes.arrays import FloatArray
@@ -83,7 +83,8 @@ class Plan:
     filters_refusing: Sequence[Step] = ()
     """The filters that may refuse a node now: all but those in the base that refuse none."""
     _counters: dict[tuple[str, frozenset[str]], Callable[[int], None]] = attrs.field(factory=dict)
-    _base: FloatArray | None = None
+    known_base: FloatArray | None = None
+    """The result of `base`; None until it is made for the present node objects."""
     prepared_for: object = None
     """The state of node objects (`NodeTable.state_of_nodes`) that `prepare` has seen."""
     _columns: BoundedDict[Hashable, object] = attrs.field(factory=lambda: BoundedDict(_MOST_COLUMNS))
@@ -138,15 +139,14 @@ class Plan:
         for each in self.kept.values():
             each.prepare(pod, snapshot.node_infos, nodes)
         found = {name: each.pre_filter for name, each in self.kept.items()}
-        self.pre_filter = _hook_steps(pre_filters, found)
         scoring = {name: each.pre_score for name, each in self.kept.items()}
         # What the pass computes needs no preparation. The pre_filter of such a plugin is called, since preemption asks
         # its filter about single nodes.
         scoring |= dict.fromkeys(self.computed, NOTHING)
-        self.pre_score = _hook_steps(pre_scores, scoring)
+        self.pre_filter, self.pre_score = _hook_steps(pre_filters, found), _hook_steps(pre_scores, scoring)
         self.told = _told(pre_filters, found), _told(pre_scores, scoring)
         self._counters.clear()
-        self._base = None
+        self.known_base = None
         self.prepared_for = nodes
 
     def base(self, state: CycleState, pod: Pod, table: NodeTable) -> FloatArray:
@@ -157,9 +157,9 @@ class Plan:
 
         Raises what hooks raise, or NotTogetherError.
         """
-        if self._base is None:
-            self._base = self._made_base(state, pod, table)
-        return self._base
+        if self.known_base is None:
+            self.known_base = self._made_base(state, pod, table)
+        return self.known_base
 
     def _made_base(self, state: CycleState, pod: Pod, table: NodeTable) -> FloatArray:
         refused, refusing = None, set()
@@ -247,7 +247,7 @@ class Plan:
 
     def forget_failed(self) -> None:
         """Tell asked steps from others anew, after an answer turned out not to be one that can be kept."""
-        self._base = None
+        self.known_base = None
 
 
 def _score_in_base(known: Kept, state: CycleState, pod: Pod, table: NodeTable) -> FloatArray | float | None:
@@ -320,7 +320,3 @@ class PlannedPod:
         state.take(self.written)
         state.skip_filter_plugins = self.skipped_filters
         state.skip_score_plugins = self.skipped_scores
-
-
-PLAN: Final = StateKey[Plan]("kschedfw.plan")
-"""The plan of the pod whose cycle the state belongs to."""

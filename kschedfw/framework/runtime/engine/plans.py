@@ -17,7 +17,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.learning.learned import Revision
-from kschedfw.framework.learning.places import readers_of_each
+from kschedfw.framework.learning.places import signer
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.parallelizer import Parallelizer
@@ -86,10 +86,10 @@ class Plans:
         self._known = self.revision.number
         signing = [each for each in self._steps if self._keeps and each.signs and each not in self._ruled]
         self._declared = [each for each in signing if each.declares]
-        self._sign = [each.sign for each in self._declared]
         learned = [each for each in signing if not each.declares]
-        self._read = readers_of_each([each.learned.places_of_pods() for each in learned])
-        """The function from a pod to its learned signatures."""
+        self._read = [each.learned.places_of_pods() for each in learned]
+        self._sign = signer([(each.sign, each.plugin.concerns) for each in self._declared], self._read)
+        """The function from a pod to its signatures."""
         self._signing = [*self._declared, *learned]
         self._plans: OrderedDict[_Key, Plan] = OrderedDict()
         # Weak, so that an answer goes with the last plan that uses it: plans share them, and only plans are counted.
@@ -130,8 +130,8 @@ class Plans:
             self._begin()
         is_computed = computes and self._is_computed(pod, table)
         try:
-            # The fast way, without a `try` per plugin; only if a plugin fails are they asked again, one by one.
-            signatures: _Key = (*[sign(pod) for sign in self._sign], *self._read(pod))
+            # The fast way, without a `try` per plugin.
+            signatures = self._sign(pod)
             if (
                 signatures == self._latest_signatures
                 and is_computed is self._latest_is_computed
@@ -150,8 +150,9 @@ class Plans:
                     return self._latest
             known = self._plans.get((is_computed, *signatures))
         except HOOK_FAILURES:
-            declared = [each.sign_or_none(pod) for each in self._declared]
-            signatures = self._kept_signatures((*declared, *self._read(pod)))
+            # A plugin that fails to sign a pod may fail again.
+            self._sign = signer([(each.sign_or_none, "") for each in self._declared], self._read)
+            signatures = self._kept_signatures(self._sign(pod))
             known = self._plans.get((is_computed, *signatures))
         if known is None:
             known = self._add(signatures, table, is_computed=is_computed)

@@ -137,7 +137,9 @@ class Together:
         Raises what hooks raise, or NotTogetherError; then nodes must be asked about in order.
         """
         table = nodes.table
-        base = plan.base(state, pod, table)
+        base = plan.known_base
+        if base is None:
+            base = plan.base(state, pod, table)
         count = len(base)
         compiled = pass_for(count, self._pods, binds_in_background=self._binds_in_background)
         if len(self._best) != count:

@@ -30,7 +30,7 @@ from kschedfw import (
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT
 from kschedfw.framework.plugin import IDLE
 from kschedfw.framework.runtime.engine import plans as plans_module
-from kschedfw.framework.runtime.engine.plan import BYTES_PER_PLAN, PLAN, Plan
+from kschedfw.framework.runtime.engine.plan import BYTES_PER_PLAN, Plan
 from kschedfw.plugins.node_resources_fit import NodeResourcesFit
 from tests.framework.runtime.engine.support import everything, of_kind, signing, snapshot_of
 from tests.framework.support import PluginClass, answering, make_framework, plugin, pod
@@ -41,7 +41,8 @@ BATCH = {"filter_batch": lambda rows: Verdicts.passing(len(rows))}
 def plan_of(framework: Framework, pod: Pod) -> Plan:
     state = CycleState()
     framework.run_pre_filter_plugins(state, pod)
-    return state.read(PLAN)
+    assert isinstance(state.plan, Plan)
+    return state.plan
 
 
 def signing_with(sign: Callable[[Pod], Hashable | None], **members: Any) -> PluginClass:
