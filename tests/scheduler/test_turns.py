@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 np = pytest.importorskip("numpy")
 pytest.importorskip("numba", reason="needs the extra fast")
 
-from kschedfw.framework.runtime.engine import _pass  # noqa: E402  # they can't be imported without Numba
+from kschedfw.framework.runtime.engine import _pass, numpy_pass  # noqa: E402  # they can't be imported without Numba
 from kschedfw.scheduler.groups import _turns  # noqa: E402
 
 SOME = st.sampled_from([0, 100, 250, 1000, 4000])
@@ -38,7 +38,8 @@ def test_each_pod_sees_those_before_it(data: st.DataObject, count: int, number: 
     expected, free_left, now, at = [], free_of.copy(), floats.copy(), start
     for _ in range(number):
         totals = np.empty(count)
-        columns = free_left, now[:2], now[2:4], now[4:]
+        balances = np.array([numpy_pass.balance(*now[[0, 2, 1, 3], row]) for row in range(count)])
+        columns = free_left, now[:2], now[2:4], now[4:], balances
         asked = wanted, extended, both, both, weights
         feasible, looked_at = _pass.totals_of(scores, columns, asked, at % count, most, totals)
         if moves:

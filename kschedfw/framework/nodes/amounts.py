@@ -37,6 +37,7 @@ class NodeAmounts:
         self._requested = AmountColumns.zeros(FIRST_COLUMNS, 0)
         self._non_zero = AmountColumns.zeros(2, 0)
         self._free: IntArray = np.zeros((FIRST_COLUMNS, 0), dtype=np.int64)
+        self._balance: FloatArray = np.zeros(0)
         self._largest: list[int] = [0] * FIRST_COLUMNS
         self._least_free: list[int] = [_MAX_INT64] * FIRST_COLUMNS
         """A lower bound of the free amount on every node, by column."""
@@ -72,6 +73,7 @@ class NodeAmounts:
         self._requested = self._requested.moved(moved_from)
         self._non_zero = self._non_zero.moved(moved_from)
         self._free = moved(self._free, moved_from)
+        self._balance = moved(self._balance, moved_from)
         self._show_amounts()
 
     def _write_new(self, row: int, info: NodeInfo) -> None:
@@ -89,6 +91,7 @@ class NodeAmounts:
         there, taken, pods = info.allocatable, info.requested, len(info.pods)
         non_zero, largest = info.non_zero_requested, self._largest
         self._write_amounts(self._requested, row, old.requested, taken, pods)
+        self._balance_cells[row] = balance_of(there.milli_cpu, taken.milli_cpu, there.memory, taken.memory)
         cpu, memory = non_zero.milli_cpu, non_zero.memory
         ints, floats = self._non_zero.int_cells, self._non_zero.float_cells
         ints[0][row] = floats[0][row] = cpu
@@ -181,7 +184,7 @@ class NodeAmounts:
 
     def _show_amounts(self) -> None:
         """Expose the current arrays as read-only views; only the table writes to them."""
-        self._free_cells = first_cells(self._free)
+        self._free_cells, self._balance_cells = first_cells(self._free), memoryview(self._balance)
         self.allocatable: IntArray = read_only_view(self._allocatable.ints).T
         self.requested: IntArray = read_only_view(self._requested.ints).T
         self.free: IntArray = read_only_view(self._free).T
@@ -195,8 +198,20 @@ class NodeAmounts:
             self.allocatable_floats.T,
             self.requested_floats.T,
             self.non_zero_floats.T,
+            read_only_view(self._balance),
         )
-        """Columns that compiled loops read, a row for each resource: made once, since they run for every pod."""
+        """Columns that compiled loops read: made once, since they run for every pod. See `passes.Columns`."""
+
+
+def balance_of(there: int, taken: int, there_2: int, taken_2: int) -> float:
+    """Return how evenly two resources of a node are used, as `numpy_pass.balance` does; any number for amounts below 0.
+
+    Kept by node, since it takes two of the six divisions of a node's scores, and they most of a pass.
+    """
+    if there <= 0 or there_2 <= 0:
+        return 100.0
+    # Without the call of `floor`: the number isn't below 0.
+    return float(int((1.0 - abs(min(taken / there, 1.0) - min(taken_2 / there_2, 1.0)) * 0.5) * 100.0))
 
 
 def _by_position(names: Iterable[str]) -> FrozenDict[str, int]:

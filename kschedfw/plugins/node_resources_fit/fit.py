@@ -89,8 +89,12 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
 
     @hookimpl
     def pre_filter(self, state: CycleState, pod: Pod) -> Status | None:
-        state.write(_DEMAND, self._demand_of(pod))
-        if pod.requests.amounts.scalar_resources:
+        requests = pod.requests
+        demand = requests.demand
+        if demand.scalar_resources and any(self._ignored):
+            demand = without_ignored(demand, *self._ignored)
+        state.write(_DEMAND, demand)
+        if requests.amounts.scalar_resources:
             backed = DeviceBacked.of(pod, self.handle.devices)
             if backed is not None:
                 if missing := self.handle.devices.missing:
@@ -99,15 +103,15 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         return None
 
     @hookimpl
-    def filter(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Status | None:
-        return verdict(self._demand(state, pod, node_info), node_info)
+    def filter(self, state: CycleState, node_info: NodeInfo) -> Status | None:
+        return verdict(_demand(state, node_info), node_info)
 
-    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:
-        return (each.evidence for each in shortages(self._demand(state, pod, node_info), node_info))
+    def evidence(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Iterable[Evidence]:  # noqa: ARG002  # see GivesEvidence
+        return (each.evidence for each in shortages(_demand(state, node_info), node_info))
 
     @hookimpl
-    def filter_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
-        demand, backed = state.find(_DEMAND) or self._demand_of(pod), state.find(_BACKED)
+    def filter_batch(self, state: CycleState, nodes: NodeTable, rows: IntArray) -> Verdicts | None:
+        demand, backed = state.read(_DEMAND), state.find(_BACKED)
         own = demand if backed is None else backed.without_any(demand, nodes, rows)
         return None if own is None else verdicts(own, nodes, rows)
 
@@ -177,18 +181,11 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
         # None where this plugin isn't enabled at pre_score.
         return self._resources.plan_for(pod) if plan is None else plan
 
-    def _demand_of(self, pod: Pod) -> Resource:
-        """Return the pod's demand without the resources that are ignored."""
-        demand = pod.requests.demand
-        if demand.scalar_resources and any(self._ignored):
-            return without_ignored(demand, *self._ignored)
-        return demand
 
-    def _demand(self, state: CycleState, pod: Pod, node_info: NodeInfo) -> Resource:
-        """Return the amounts that must be free on the node, without those that devices provide."""
-        # By its rule the plugin is asked without a pre_filter.
-        demand, backed = state.find(_DEMAND) or self._demand_of(pod), state.find(_BACKED)
-        return demand if backed is None else backed.without(demand, node_info)
+def _demand(state: CycleState, node_info: NodeInfo) -> Resource:
+    """Return the amounts that must be free on the node, without those that devices provide."""
+    demand, backed = state.read(_DEMAND), state.find(_BACKED)
+    return demand if backed is None else backed.without(demand, node_info)
 
 
 def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> QueueingHint:

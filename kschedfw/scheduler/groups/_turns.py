@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from kschedfw.framework.nodes.arrays import FloatArray, IntArray
 from kschedfw.framework.runtime.engine._pass import (
+    balance,
     balanced_allocation,
     compiled,
     least_allocated,
@@ -85,9 +86,10 @@ def _total(
         floats[0, k], floats[4, k], float(scored[0]), floats[1, k], floats[5, k], float(scored[1])
     )
     if weights[1]:
-        total += float(weights[1]) * balanced_allocation(
-            floats[0, k], floats[2, k], float(amounts[0]), floats[1, k], floats[3, k], float(amounts[1])
-        )
+        before = balance(floats[0, k], floats[2, k], floats[1, k], floats[3, k])
+        cpu, memory = floats[2, k] + float(amounts[0]), floats[3, k] + float(amounts[1])
+        after = balance(floats[0, k], cpu, floats[1, k], memory)
+        total += float(weights[1]) * balanced_allocation(before, after)
     if weights[2]:
         total += float(weights[2]) * most_allocated(
             floats[0, k], floats[4, k], float(scored[0]), floats[1, k], floats[5, k], float(scored[1])

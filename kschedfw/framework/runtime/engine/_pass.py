@@ -53,6 +53,7 @@ def compiled(function: FunctionT) -> FunctionT:
 # Compiled from the same lines that NumPy's form calls for a single node.
 least_allocated = compiled(numpy_pass.least_allocated)
 most_allocated = compiled(numpy_pass.most_allocated)
+balance = compiled(numpy_pass.balance)
 balanced_allocation = compiled(numpy_pass.balanced_allocation)
 
 
@@ -93,6 +94,7 @@ def _add_most_allocated(
 @compiled
 def _add_balanced_allocation(
     weight: float,
+    before: FloatArray,
     allocatable: FloatArray,
     used: FloatArray,
     request: float,
@@ -102,9 +104,8 @@ def _add_balanced_allocation(
     totals: FloatArray,
 ) -> None:
     for k in range(len(totals)):
-        totals[k] += weight * balanced_allocation(
-            allocatable[k], used[k], request, allocatable_2[k], used_2[k], request_2
-        )
+        after = balance(allocatable[k], used[k] + request, allocatable_2[k], used_2[k] + request_2)
+        totals[k] += weight * balanced_allocation(before[k], after)
 
 
 @compiled
@@ -185,7 +186,7 @@ def totals_of(
     resources, each times its weight: least allocated with the `scored` amounts, balanced allocation with
     `amounts`, most allocated with the `scored` ones. Amounts by node have a row for each resource, as in the table.
     """
-    free, allocatable, requested, non_zero = columns
+    free, allocatable, requested, non_zero, balances = columns
     wanted, extended, scored, amounts, weights = asked
     count = len(scores)
     feasible, looked_at, row = 0, 0, start
@@ -221,6 +222,7 @@ def totals_of(
         if weights[1]:
             _add_balanced_allocation(
                 float(weights[1]),
+                balances[row:end],
                 there,
                 requested[0, row:end],
                 float(amounts[0]),
@@ -247,7 +249,7 @@ def totals_of(
 @compiled
 def total_at(row: int, scores: FloatArray, columns: Columns, asked: PassInput) -> float:
     """Return the total of this row, computed as by `totals_of`."""
-    free, allocatable, requested, non_zero = columns
+    free, allocatable, requested, non_zero, balances = columns
     wanted, extended, scored, amounts, weights = asked
     for resource in range(4):
         if free[resource, row] < wanted[resource]:
@@ -262,9 +264,9 @@ def total_at(row: int, scores: FloatArray, columns: Columns, asked: PassInput) -
         there, non_zero[0, row], float(scored[0]), there_2, non_zero[1, row], float(scored[1])
     )
     if weights[1]:
-        total += float(weights[1]) * balanced_allocation(
-            there, requested[0, row], float(amounts[0]), there_2, requested[1, row], float(amounts[1])
-        )
+        cpu, memory = requested[0, row] + float(amounts[0]), requested[1, row] + float(amounts[1])
+        after = balance(there, cpu, there_2, memory)
+        total += float(weights[1]) * balanced_allocation(balances[row], after)
     if weights[2]:
         total += float(weights[2]) * most_allocated(
             there, non_zero[0, row], float(scored[0]), there_2, non_zero[1, row], float(scored[1])

@@ -38,7 +38,7 @@ def totals_of(
     most: int,
     totals: FloatArray,
 ) -> tuple[int, int]:
-    free, allocatable, requested, non_zero = columns
+    free, allocatable, requested, non_zero, balances = columns
     wanted, extended, scored, amounts, weights = asked
     count = len(scores)
     feasible, looked_at, row = 0, 0, start
@@ -54,7 +54,13 @@ def totals_of(
         np.add(
             scores[part],
             _scores_of_resources(
-                allocatable[:, part], requested[:, part], non_zero[:, part], scored, amounts, weights
+                allocatable[:, part],
+                requested[:, part],
+                non_zero[:, part],
+                balances[part],
+                scored,
+                amounts,
+                weights,
             ),
             out=chunk,
         )
@@ -70,7 +76,7 @@ def totals_of(
 
 
 def total_at(row: int, scores: FloatArray, columns: Columns, asked: PassInput) -> float:
-    free, allocatable, requested, non_zero = columns
+    free, allocatable, requested, non_zero, balances = columns
     wanted, extended, scored, amounts, weights = asked
     for resource, amount in (*enumerate(wanted), *extended.tolist()):
         if free[resource, row] < amount:
@@ -87,7 +93,8 @@ def total_at(row: int, scores: FloatArray, columns: Columns, asked: PassInput) -
             total += most * most_allocated(there, used, scored[0], there_2, used_2, scored[1])
     if balanced:
         used, used_2 = requested[:, row].tolist()
-        total += balanced * balanced_allocation(there, used, amounts[0], there_2, used_2, amounts[1])
+        after = balance(there, used + amounts[0], there_2, used_2 + amounts[1])
+        total += balanced * balanced_allocation(float(balances[row]), after)
     return total
 
 
@@ -117,30 +124,35 @@ def most_allocated(
     return float(np.floor((share + share_2) / (2.0 if there & there_2 else 1.0)))
 
 
-def balanced_allocation(
-    allocatable: float, used: float, request: float, allocatable_2: float, used_2: float, request_2: float
-) -> float:
-    """Score how evenly two resources are used. A node with only one of them is in balance."""
+def balance(allocatable: float, used: float, allocatable_2: float, used_2: float) -> float:
+    """Return how evenly two resources are used, from 0 to 100. A node with only one of them is in balance."""
     # Of two fractions the standard deviation is half their difference, which kube-scheduler computes in this
     # way.
     both = 0.5 if (allocatable > 0) & (allocatable_2 > 0) else 0.0
     there = allocatable if allocatable > 0 else 1.0
     there_2 = allocatable_2 if allocatable_2 > 0 else 1.0
-    before = min(used / there, 1.0) - min(used_2 / there_2, 1.0)
-    after = min((used + request) / there, 1.0) - min((used_2 + request_2) / there_2, 1.0)
-    gain = np.floor((1 - abs(after) * both) * 100) - np.floor((1 - abs(before) * both) * 100)
-    return float(50 + np.floor((50 + gain) * 0.5))
+    difference = min(used / there, 1.0) - min(used_2 / there_2, 1.0)
+    return float(np.floor((1 - abs(difference) * both) * 100))
+
+
+def balanced_allocation(before: float, after: float) -> float:
+    """Score what a pod changes in the `balance` of a node."""
+    return float(50 + np.floor((50 + (after - before)) * 0.5))
 
 
 def _scores_of_resources(
     allocatable: FloatArray,
     requested: FloatArray,
     non_zero: FloatArray,
+    balances: FloatArray,
     scored: Amounts,
     amounts: Amounts,
     weights: Weights,
 ) -> FloatArray:
-    """Return the sum of the weighted scores of CPU and memory, shape (k,), from columns of shape (2, k)."""
+    """Return the sum of the weighted scores of CPU and memory, shape (k,), from columns of shape (2, k).
+
+    `balances` has shape (k,).
+    """
     least, balanced, most = weights
     total: FloatArray = np.zeros(allocatable.shape[1])
     there = allocatable > 0
@@ -160,11 +172,10 @@ def _scores_of_resources(
         if most:
             total += most * _mean(np.minimum(after, allocatable, out=after), shares, missing)
     if balanced:
-        before = _balance(requested / shares, missing)
         added = requested + np.array(amounts, dtype=np.float64)[:, np.newaxis]
         added /= shares
         gain = _balance(added, missing)
-        gain -= before
+        gain -= balances
         gain += 50.0
         gain *= 0.5
         np.floor(gain, out=gain)

@@ -18,8 +18,11 @@ Weights: TypeAlias = tuple[int, int, int]
 ANY_AMOUNT: Final = -(1 << 63)
 """The `wanted` amount of a resource that a pod doesn't request: every node has this much free."""
 
-Columns: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray]
-"""The amounts by node, with a row for each resource: free, allocatable, requested, and requested as scores count it."""
+Columns: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]
+"""The amounts by node, with a row for each resource: free, allocatable, requested, and requested as scores count it.
+
+The last column is how evenly CPU and memory are used now, from 0 to 100, shape (n,).
+"""
 PassInput: TypeAlias = tuple[tuple[int, int, int, int], IntArray, Amounts, Amounts, Weights]
 """The arguments of the pass that differ from pod to pod: `wanted`, `extended`, `scored`, `amounts` and `weights`."""
 

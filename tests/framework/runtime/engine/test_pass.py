@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedfw.framework.nodes.amounts import balance_of
 from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
 from kschedfw.framework.results import Normalizing
-from kschedfw.framework.runtime.engine import pass_in_use
+from kschedfw.framework.runtime.engine import numpy_pass, pass_in_use
 from kschedfw.framework.runtime.engine.passes import searched
 from kschedfw.plugins._resources import Usage
 from kschedfw.plugins.node_resources_balanced_allocation import scores_of
@@ -48,10 +49,11 @@ def score(
     requests = first[2], second[2]
     free = np.zeros((4, 1), np.int64)
     anything: FloatArray = floats([0])
+    balance = floats([balance_of(first[0], first[1], second[0], second[1])])
     found: float = form.total_at(
         0,
         anything,
-        (free, there, used, used),
+        (free, there, used, used, balance),
         ((0, 0, 0, 0), np.empty((0, 2), np.int64), requests, requests, weights),
     )
     return found
@@ -64,6 +66,15 @@ def test_scores_by_free_and_by_used_shares_are_those_of_the_scalar_form(
     usages = [Usage(*amounts, 1) for amounts in (first, second)]
     assert score(form, (1, 0, 0), first, second) == least_allocated(usages)
     assert score(form, (0, 0, 1), first, second) == most_allocated(usages)
+
+
+@given(THREE, THREE)
+def test_kept_balance_of_a_node_is_that_of_the_pass(
+    first: tuple[int, int, int], second: tuple[int, int, int]
+) -> None:
+    (there, taken, _), (there_2, taken_2, _) = first, second
+    found = numpy_pass.balance(*map(float, (there, taken, there_2, taken_2)))
+    assert balance_of(there, taken, there_2, taken_2) == found
 
 
 @given(THREE, THREE)
@@ -89,7 +100,7 @@ def columns(draw: st.DrawFn) -> list[Any]:
     extended = draw(st.lists(st.tuples(st.sampled_from([4, 5]), few), max_size=2))
     return [
         floats(draw(st.lists(st.sampled_from([-(2.0**54), 0.0, 300.0]), min_size=count, max_size=count))),
-        (free, floats(amounts(2)), floats(amounts(2)), floats(amounts(2))),
+        (free, floats(amounts(2)), floats(amounts(2)), floats(amounts(2)), floats(amounts(1)[0] % 101)),
         (
             draw(st.tuples(few, few, few, st.just(1))),
             np.array(extended, np.int64).reshape(-1, 2),
