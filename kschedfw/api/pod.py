@@ -242,9 +242,8 @@ class Pod(Named):
         self, node_name: str, *, metadata: ObjectMeta | None = None, status: PodStatus | None = None
     ) -> Pod:
         """Return a copy of the pod that is bound to the node."""
-        return _with_parts(
-            self, metadata or self.metadata, _placed(self.spec, node_name), status or self.status
-        )
+        evolve = _with_storage if self.spec.volumes else _with_parts
+        return evolve(self, metadata or self.metadata, _placed(self.spec, node_name), status or self.status)
 
     def with_metadata(self, metadata: ObjectMeta) -> Pod:
         return _with_parts(self, metadata, self.spec, self.status)
@@ -266,3 +265,4 @@ class Pod(Named):
 
 # Metadata, the node's name and most statuses change neither requests nor ports, so computed ones are kept.
 _with_parts = evolver(Pod, "metadata", "spec", "status", computed=("requests", "host_ports"))
+_with_storage = evolver(Pod, "metadata", "spec", "status", computed=("requests", "host_ports", "storage"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -75,7 +75,7 @@ class InMemoryCluster(ObjectStore):
 
     def __init__(self, objects: Iterable[Named] = (), *, events_limit: int = 1000) -> None:
         super().__init__()
-        self._listed: dict[type[Named], dict[tuple[type[Named], str | None], tuple[Named, ...]]] = {}
+        self._listed: dict[type[Named], dict[tuple[type[Named], str | None], tuple[Any, ...]]] = {}
         """The results of `list`, until the kind changes: plugins list Services for every pod."""
         self._implied_namespaces: set[str] = set()
         self._version = 0
@@ -105,7 +105,7 @@ class InMemoryCluster(ObjectStore):
                     objects if namespace is None else (obj for obj in objects if obj.namespace == namespace)
                 )
                 lists[kind, namespace] = listed
-            return cast("Sequence[T]", listed)
+            return listed
 
     @property
     def events(self) -> Sequence[RecordedEvent]:

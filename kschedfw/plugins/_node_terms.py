@@ -82,13 +82,22 @@ class RequiredNodeAffinity:
         )
 
     def refused_domains(self, nodes: NodeTable) -> Sequence[ByDomain] | None:
-        """Return the values of labels and fields that aren't allowed; None where one term of several must match."""
+        """Return the values of labels and fields that aren't allowed, without columns of which all are.
+
+        None where one term of several must match.
+        """
         if self.terms is not None and len(self.terms) != 1:
             return None
         requirements = _with_columns(self.selector, (), nodes)
         for term in self.terms or ():
             requirements += _with_columns(term.match_expressions, term.match_fields, nodes)
-        return [ByDomain(column, ~_satisfied(each, column)) for each, column in requirements]
+        found = []
+        for each, column in requirements:
+            satisfied = _satisfied(each, column)
+            # A look at the few values spares one at all nodes.
+            if not satisfied[:NO_VALUE].all() or not (satisfied[NO_VALUE] or column.is_on_all):
+                found.append(ByDomain(column, ~satisfied))
+        return found
 
     def mask(self, nodes: NodeTable, rows: IntArray) -> Mask:
         """Return `allows` for many nodes, shape (k,) for `rows` of shape (k,)."""
@@ -163,7 +172,8 @@ def _satisfied(requirement: Requirement, column: EncodedColumn[str | None]) -> M
         return satisfied
     if operator in (Operator.IN, Operator.NOT_IN):
         # By code, since a column such as the hostname's has as many values as there are nodes.
-        satisfied[[column.code_of(value) for value in requirement.values]] = True
+        for value in requirement.values:
+            satisfied[column.code_of(value)] = True
     else:
         satisfied[:] = True
     # Set above, too, where a value is on no node: this is the code of such values.

@@ -50,7 +50,8 @@ def claim_of(
 
 def find_claim(cluster: ClusterClient, pod: Pod, name: str) -> PersistentVolumeClaim | None:
     """Return the claim of that name in the pod's namespace; None if there is none."""
-    return cluster.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
+    # Without the call of `Pod.namespace`: three plugins look up each claim.
+    return cluster.get(PersistentVolumeClaim, f"{pod.metadata.namespace}/{name}")
 
 
 def queue_if_named(pod: Pod, _old: object | None, new: object | None) -> QueueingHint:

@@ -64,7 +64,7 @@ _LABELS: Final = (*_NOW, _ZONE, _REGION)
 _DELIMITER: Final = "__"
 
 
-@frozen
+@frozen(cache_hash=True)
 class VolumeTopology:
     """A label that a node with any zone or region label must have, and the values allowed."""
 

@@ -184,7 +184,10 @@ class NodeAmounts:
 
     def _show_amounts(self) -> None:
         """Expose the current arrays as read-only views; only the table writes to them."""
-        self._free_cells, self._balance_cells = first_cells(self._free), memoryview(self._balance)
+        self._free_cells, (self._balance_cells,) = (
+            first_cells(self._free),
+            first_cells(self._balance[np.newaxis]),
+        )
         self.allocatable: IntArray = read_only_view(self._allocatable.ints).T
         self.requested: IntArray = read_only_view(self._requested.ints).T
         self.free: IntArray = read_only_view(self._free).T
@@ -203,15 +206,15 @@ class NodeAmounts:
         """Columns that compiled loops read: made once, since they run for every pod. See `passes.Columns`."""
 
 
-def balance_of(there: int, taken: int, there_2: int, taken_2: int) -> float:
+def balance_of(there: int, taken: int, there_2: int, taken_2: int) -> int:
     """Return how evenly two resources of a node are used, as `numpy_pass.balance` does; any number for amounts below 0.
 
     Kept by node, since it takes two of the six divisions of a node's scores, and they most of a pass.
     """
     if there <= 0 or there_2 <= 0:
-        return 100.0
+        return 100
     # Without the call of `floor`: the number isn't below 0.
-    return float(int((1.0 - abs(min(taken / there, 1.0) - min(taken_2 / there_2, 1.0)) * 0.5) * 100.0))
+    return int((1.0 - abs(min(taken / there, 1.0) - min(taken_2 / there_2, 1.0)) * 0.5) * 100.0)
 
 
 def _by_position(names: Iterable[str]) -> FrozenDict[str, int]:

@@ -43,6 +43,11 @@ class EncodedColumn(Generic[ValueT]):
     def values(self) -> Sequence[ValueT]:
         return self._values
 
+    @property
+    def is_on_all(self) -> bool:
+        """True if every node has a value; False, too, if all have one again."""
+        return len(self._values) == self.size
+
     def code_of(self, value: ValueT) -> int:
         """Return the code of a value; -1 if no node has it, and for None."""
         return self._index.get(value, NO_VALUE)

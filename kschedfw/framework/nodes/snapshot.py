@@ -35,10 +35,15 @@ class ClaimIndex:
         return self._uses[key] > 0
 
     def row_changed(self, row: int, old: NodeInfo, new: NodeInfo) -> None:  # noqa: ARG002  # see TableListener
-        # Most pods have no volumes of note, and this runs for each pod that is placed.
-        if old.pods_with_volumes or new.pods_with_volumes:
-            self._uses.subtract(_claims(old))
-            self._uses.update(_claims(new))
+        before, after = old.pods_with_volumes, new.pods_with_volumes
+        if before is after:
+            return
+        stayed = len(before)
+        if after[:stayed] == before:  # as ever when a pod has been placed
+            self._uses.update(_claims(after[stayed:]))
+        else:
+            self._uses.subtract(_claims(before))
+            self._uses.update(_claims(after))
 
     def rows_moved(
         self,
@@ -47,21 +52,23 @@ class ClaimIndex:
         added: Sequence[NodeInfo],
     ) -> None:
         for info in gone:
-            self._uses.subtract(_claims(info))
+            self._uses.subtract(_claims(info.pods_with_volumes))
         for info in added:
-            self._uses.update(_claims(info))
+            self._uses.update(_claims(info.pods_with_volumes))
         self._uses += Counter()  # drops the counts of 0
 
     def table_rebuilt(self) -> None:
-        self._uses = Counter(claim for info in self._table.node_infos for claim in _claims(info))
+        self._uses = Counter(
+            claim for info in self._table.node_infos for claim in _claims(info.pods_with_volumes)
+        )
 
 
-def _claims(info: NodeInfo) -> Iterator[str]:
+def _claims(pods: Iterable[PodInfo]) -> Iterator[str]:
     # kube-scheduler's NodeInfo.PVCRefCounts counts the volumes of source persistentVolumeClaim alone, too.
-    for each in info.pods_with_volumes:
+    for each in pods:
         for volume in each.pod.storage:
             if volume.persistent_volume_claim is not None:
-                yield f"{each.pod.namespace}/{volume.persistent_volume_claim.claim_name}"
+                yield f"{each.pod.metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
 
 
 class NodeNotFoundError(KschedfwError, KeyError):

@@ -143,8 +143,7 @@ class RequiredState:
 
     def _without_company(self, column: EncodedColumn[str | None], occupied: _Mask) -> _Mask | None:
         """Return the domains that lack what is WANTED, True for nodes without label; None if no node is refused."""
-        have_label = len(column.values) == column.size
-        if have_label and (np.count_nonzero(occupied) == column.size or self._may_be_first):
+        if column.is_on_all and (np.count_nonzero(occupied) == column.size or self._may_be_first):
             return None
         refused = ~occupied
         if self._may_be_first:

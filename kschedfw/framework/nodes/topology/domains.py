@@ -87,13 +87,14 @@ class DomainSums:
             if self._occupied is not None:
                 self._occupied[code] = now > 0
 
-    def add_each(self, rows: IntArray, things: IntArray, weight: int = 1) -> None:
+    def add_each(self, rows: IntArray, things: IntArray) -> None:
         """Add the things on many nodes: `things` by row, both of shape (k,)."""
-        codes = self.domains.column.codes.take(rows)
-        # bincount takes no negative numbers: nodes without the label (-1) are counted in entry 0, which is dropped.
-        counts = np.bincount(codes + 1, things, len(self.padded))[1:].astype(np.int64)
-        self.sums += counts if weight == 1 else counts * weight
-        self.count += int(counts.sum())
+        # bincount takes two to three times as long, and NumPy adds fast at indices of this type alone.
+        np.add.at(self.padded, self.domains.column.codes.take(rows).astype(np.intp), things)
+        # Nodes without the label have the code -1, which is the last entry.
+        left_out = self.padded.item(-1)
+        self.padded[-1] = 0
+        self.count += int(things.sum()) - left_out
         self._occupied = None
 
     @classmethod
