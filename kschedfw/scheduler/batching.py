@@ -181,7 +181,7 @@ class Batch:
 
     def _sign(self, pod: Pod) -> Hashable | None:
         # An extender's answers aren't signed, so they may differ for equal signatures.
-        if self._framework.handle.extenders:
+        if self._framework.parts.extenders:
             return None
         try:
             if self._refuser is not None and self._refuser.sign_for_batch(pod) is None:

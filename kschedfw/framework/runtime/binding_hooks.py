@@ -13,6 +13,7 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.handle import Handle
 from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.parallelizer import Parallelizer
+from kschedfw.framework.parts import Parts
 from kschedfw.framework.results import PreBindPreFlightResult
 from kschedfw.framework.runtime.calls import call, call_all, first_failure, named
 from kschedfw.framework.runtime.hook_answers import as_pre_flight
@@ -29,6 +30,7 @@ class BindingHooks:
     """The part of a `Framework` that reserves, permits and binds."""
 
     handle: Handle
+    parts: Parts
     _hooks: HookTable
     _meter: Meter | None
     _side_by_side: Parallelizer
@@ -55,7 +57,7 @@ class BindingHooks:
             for name, status in waits.items()
         }
         reasons = [reason for status in waits.values() for reason in status.reasons]
-        self.handle.waiting_pods.add(WaitingPod(pod, timeouts, self.handle.clock, reasons))
+        self.parts.waiting_pods.add(WaitingPod(pod, timeouts, self.handle.clock, reasons))
         return Status(Code.WAIT, (f'{_ASKED_TO_WAIT} "{pod.name}"',))
 
     @measured(MeasuredPoint.PERMIT)
@@ -86,14 +88,14 @@ class BindingHooks:
 
         A wait that a preemption ended is an ERROR.
         """
-        waiting = self.handle.waiting_pods.get(pod.uid)
+        waiting = self.parts.waiting_pods.get(pod.uid)
         if waiting is None:
             return _SUCCESS
         try:
             status = waiting.wait()
         finally:
             # However the wait ends, Ctrl-C included, no preemption may look for the pod here any more.
-            self.handle.waiting_pods.remove(pod.uid)
+            self.parts.waiting_pods.remove(pod.uid)
         self.handle.metrics.permit_wait(status.code, self.handle.clock.monotonic() - waiting.started)
         if status.is_success or status.is_rejected:
             return status

@@ -60,7 +60,8 @@ def _taken(function: Hook, name: str) -> tuple[str, ...]:
     return tuple(argument for argument in ASKED_METHODS[name] if argument in parameters)
 
 
-class HookTable:
+# A dictionary, since cycles look hooks up all the time: its own method is C.
+class HookTable(dict[str, tuple[tuple[str, Hook], ...]]):
     """The hooks of a profile: (plugin name, callable) in profile order, by hook name.
 
     Each callable takes all arguments of its hookspec by position.
@@ -76,6 +77,7 @@ class HookTable:
         plugins: Mapping[str, AnyPlugin],
         registry: Registry,
     ) -> None:
+        super().__init__()
         for plugin in plugins.values():
             _refuse_own_hooks(plugin)
         self._implemented = {
@@ -97,10 +99,9 @@ class HookTable:
         """The reads of the pure hooks of each plugin, by its name."""
         for name, learned in self.learned.items():
             self._implemented[name] = {**self._implemented[name], **learned.forms}
-        self._by_hook: dict[str, tuple[tuple[str, Hook], ...]] = {}
         for hook, spec in HOOKS.items():
             enabled = profile.plugin_names if spec.point is None else self._at(profile, spec.point)
-            self._by_hook[hook] = tuple(
+            self[hook] = tuple(
                 (name, self._implemented[name][hook]) for name in enabled if hook in self._implemented[name]
             )
         for hook, title in (("queue_sort", "queue sort"), ("placement_generate", "placement generate")):
@@ -113,20 +114,15 @@ class HookTable:
     def wrapped(self, wrap: Callable[[HookSpec, str, Hook], Hook]) -> HookTable:
         """Return a table that has `wrap(spec, plugin name, callable)` in place of each callable."""
         table = copy(self)
-        table._by_hook = {
-            hook: tuple((name, wrap(HOOKS[hook], name, function)) for name, function in each)
-            for hook, each in self._by_hook.items()
-        }
+        for hook, each in self.items():
+            table[hook] = tuple((name, wrap(HOOKS[hook], name, function)) for name, function in each)
         return table
 
     def without(self, *hooks: str) -> HookTable:
         """Return a table without any callable of these hooks."""
         table = copy(self)
-        table._by_hook = {**self._by_hook, **dict.fromkeys(hooks, ())}
+        table.update(dict.fromkeys(hooks, ()))
         return table
-
-    def __getitem__(self, hook: str) -> tuple[tuple[str, Hook], ...]:
-        return self._by_hook[hook]
 
     def guarded(self, plugin: str, event: ClusterEvent) -> ClusterEvent:
         """Return the event with its hints as the registry's guard wraps them."""
@@ -147,7 +143,7 @@ class HookTable:
     def of(self, plugin: str) -> Mapping[str, Hook]:
         """Return the hooks of a plugin that the profile enables, by name."""
         return {
-            hook: found[plugin] for hook, each in self._by_hook.items() if plugin in (found := dict(each))
+            hook: found[plugin] for hook, each in self.items() if plugin in (found := dict(each))
         }
 
     def at(self, point: ExtensionPoint) -> tuple[str, ...]:

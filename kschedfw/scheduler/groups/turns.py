@@ -77,7 +77,7 @@ def place_in_turn(
     Each pod gets its place as by `GenericScheduler.schedule_within` with those before it in place. Return None, with
     nothing drawn, where this can't be told without calling hooks.
     """
-    if framework.handle.extenders or not framework.has_score_plugins or not all(map(len, placements)):
+    if framework.parts.extenders or not framework.has_score_plugins or not all(map(len, placements)):
         return None
     selector, random, moves = algorithm.selector, algorithm.random, not algorithm.is_exhaustive
     # The compiled search draws as Python's generator does. A subclass of `Random` may draw otherwise, and picks of
