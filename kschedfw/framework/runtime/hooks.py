@@ -142,9 +142,7 @@ class HookTable(dict[str, tuple[tuple[str, Hook], ...]]):
 
     def of(self, plugin: str) -> Mapping[str, Hook]:
         """Return the hooks of a plugin that the profile enables, by name."""
-        return {
-            hook: found[plugin] for hook, each in self.items() if plugin in (found := dict(each))
-        }
+        return {hook: found[plugin] for hook, each in self.items() if plugin in (found := dict(each))}
 
     def at(self, point: ExtensionPoint) -> tuple[str, ...]:
         """Return the plugins that take part in the point, in order."""

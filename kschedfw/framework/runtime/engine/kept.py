@@ -178,31 +178,24 @@ class Kept:
 
     def ask_again(self, state: CycleState, pod: Pod, table: NodeTable, row: int) -> None:
         """Compare a learned answer about a node with the hook's own. If they differ, learning ends: it isn't pure."""
-        if self.is_idle:
+        # Otherwise nothing is kept.
+        if not self._is_followed or self.pre_filter is None or self.pre_score is None:
             return
         info, forms = table.node_infos[row], self.step.learned.forms
-        if self.pre_score is not None and self.pre_score.written is not None:
+        if self.pre_score.written is not None:
             state = state.clone()
             state.take(self.pre_score.written)
-        if not self._skips_filter and not self._keeps_refusal_of(state, pod, row, info):
+        if not self.pre_filter.skipped and not self._keeps_refusal_of(state, pod, row, info):
             forms["filter_batch"].found_impure(pod, info)
-        elif not self._skips_score and not self._keeps_score_of(state, pod, table, row, info):
+        elif not self.pre_score.skipped and not self._keeps_score_of(state, pod, table, row, info):
             forms["score_batch"].found_impure(pod, info)
-        elif hook := self._impure_pre_hook(state, pod, table, info):
+        elif hook := self._impure_pre_hook(self.pre_filter, self.pre_score, state, pod, table, info):
             for each in forms.values():
                 each.found_impure(pod, info, hook)
 
-    @property
-    def _skips_filter(self) -> bool:
-        return self.pre_filter is not None and bool(self.pre_filter.skipped)
-
-    @property
-    def _skips_score(self) -> bool:
-        return self.pre_score is not None and bool(self.pre_score.skipped)
-
     def _keeps_refusal_of(self, state: CycleState, pod: Pod, row: int, info: NodeInfo) -> bool:
         """Return whether the kept answer about a node, if there is one, is the filter's."""
-        if self.step.filter is None or self._refusals is None or not self.keeps_refusals:
+        if self._refusals is None:
             return True
         code = int(self._refusals.values[row])
         return code in (UNKNOWN_CODE, self._codes.code_of(self.step.ask_filter(state, pod, info)))
@@ -211,7 +204,7 @@ class Kept:
         self, state: CycleState, pod: Pod, table: NodeTable, row: int, info: NodeInfo
     ) -> bool:
         scores = self._scores
-        if self.step.score is None or scores is None or not self.keeps_scores:
+        if scores is None or self.score_fails:
             return True
         scores.follow(table)
         score = int(scores.values[row])
@@ -220,27 +213,35 @@ class Kept:
         except ScoreError:
             return False
 
-    def _impure_pre_hook(self, state: CycleState, pod: Pod, table: NodeTable, info: NodeInfo) -> str:
+    def _impure_pre_hook(
+        self,
+        pre_filter: HookStep,
+        pre_score: HookStep,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        info: NodeInfo,
+    ) -> str:
         """Return the pre_filter or pre_score that, called again, leads to another answer about this node; "" if none.
 
         Only answers are compared: what the hooks write need not have an equality.
         """
         step, nodes, anew = self.step, table.node_infos, CycleState()
-        if step.pre_filter is not None and self.pre_filter is not None:
+        if step.pre_filter is not None:
             again = self._prepared(step.pre_filter, pod, nodes)
-            if again is None or again.skipped != self.pre_filter.skipped:
+            if again is None or again.skipped != pre_filter.skipped:
                 return "pre_filter"
             anew = anew if again.written is None else again.written
             if step.filter is not None and not again.skipped:
                 code_of, ask = self._codes.code_of, step.ask_filter
                 if code_of(ask(state, pod, info)) != code_of(ask(anew, pod, info)):
                     return "pre_filter"
-        if step.pre_score is not None and self.pre_score is not None:
+        if step.pre_score is not None:
             again = self._prepared(step.pre_score, pod, nodes, anew)
-            if again is None or again.skipped != self.pre_score.skipped:
+            if again is None or again.skipped != pre_score.skipped:
                 return "pre_score"
             anew = anew if again.written is None else again.written
-        if step.score is None or self.pre_score is None or self._skips_score:
+        if step.score is None or pre_score.skipped:
             return ""
         try:
             is_same = step.ask_score(state, pod, info) == step.ask_score(anew, pod, info)

@@ -310,7 +310,7 @@ class Together:
         for step in plan.filters_refusing:
             if step.name in state.skip_filter_plugins or step.name in last:
                 continue
-            its = self._codes_of(step, run, known)
+            its = self._codes_of(step, run)
             if its is not None:
                 known = its if known is None else np.where(known == PASS, its, known)
         found: Codes = np.zeros(len(table), dtype=np.int32) if known is None else known
@@ -322,7 +322,7 @@ class Together:
             looked_at, table.take(found, looked_at.rows), codes.statuses, count=run.processed - run.count
         )
 
-    def _codes_of(self, step: Step, run: _Run, known: Codes | None) -> Codes | None:
+    def _codes_of(self, step: Step, run: _Run) -> Codes | None:
         """Return a filter's codes on all nodes, in an array of the caller's own; None where it refuses none."""
         plan, state, pod, codes, table = run.plan, run.state, run.pod, run.plan.codes, run.nodes.table
         kept = plan.kept.get(step.name)
@@ -331,11 +331,7 @@ class Together:
             return kept.refusals(state, pod, table).copy()
         verdicts = run.verdicts.get(step.name) or step.verdicts(state, pod, table, table.all_rows)
         if verdicts is None:
-            found: Codes = np.zeros(len(table), dtype=np.int32)
-            passes = True if known is None else known == PASS
-            for row in np.flatnonzero((run.totals < 0) & passes).tolist():
-                found[row] = codes.code_of(step.ask_filter(state, pod, table.node_infos[row]))
-            return found
+            raise NotTogetherError
         if verdicts is Verdicts.passing(len(table)):
             return None
         return codes.of_verdicts(verdicts, step.name)

@@ -16,10 +16,12 @@ from kschedfw import (
     NodeInfo,
     NodeSelection,
     NodeTable,
+    Pod,
     PodInfo,
     Profile,
     Reads,
     Snapshot,
+    StateKey,
     Status,
     Verdicts,
     make_node,
@@ -541,3 +543,45 @@ def test_kept_answers_serve_any_part_and_order_of_the_nodes() -> None:
                 )
             )
         assert told[0] == told[1]
+
+
+NOTED = StateKey[str]("P.noted")
+
+
+def test_kinds_of_pods_of_which_a_pure_pre_filter_reads_more_than_of_the_first_are_told_apart() -> None:
+    def pre_filter(state: CycleState, pod: Pod) -> None:
+        # The first pod isn't picky, so that nothing tells of the label that is read for others.
+        state.write(NOTED, pod.labels["rack"] if "picky" in pod.labels else "")
+
+    def filter(state: CycleState, node_info: NodeInfo) -> Status | None:
+        wanted = state.read(NOTED)
+        return Status.unschedulable("other rack") if wanted and node_info.name != wanted else None
+
+    framework = make_framework(
+        plugin("P", pure=True, pre_filter=pre_filter, filter=filter),
+        nodes=[make_node(name).build() for name in ALL],
+    )
+
+    def feasible(**labels: str) -> list[str]:
+        state, pod = CycleState(), make_pod("p").labels(labels).build()
+        framework.run_pre_filter_plugins(state, pod)
+        return list(framework.filter_nodes(state, pod, everything(framework)).feasible.names)
+
+    assert feasible(rack="n1") == ALL
+    assert [feasible(picky="", rack=name) for name in ("n1", "n1", "n2", "n3", "n2")] == [
+        [name] for name in ("n1", "n1", "n2", "n3", "n2")
+    ]
+
+
+def test_each_filter_is_asked_node_by_node_where_its_batch_form_fails() -> None:
+    def filter(node_info: NodeInfo) -> Status | None:
+        return Status.unschedulable("n3 is full") if node_info.name == "n3" else None
+
+    broken = plugin("B", filter=filter, filter_batch=answering(ValueError("broken")))
+    framework = make_framework(broken, nodes=[make_node(name).build() for name in ALL])
+    state, pod = CycleState(), make_pod("p").build()
+    framework.run_pre_filter_plugins(state, pod)
+    refused = framework.refused_by_each_filter(state, pod, everything(framework))
+    assert {name: dict(codes) for name, codes in refused.items()} == {
+        "B": {"n3": Status.unschedulable("n3 is full").with_plugin("B")}
+    }
