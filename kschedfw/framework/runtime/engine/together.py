@@ -357,8 +357,11 @@ class Together:
             by_domain = step.domain_scores(state, table) if known is None else None
             if by_domain is not None:
                 if by_domain.parts:
-                    self._add_by_domain(compiled, by_domain, step, totals, (run.start, run.looked_at))
-                    totals, kept = self._totals, None
+                    # To the other array: where it is the same one, compiled loops work on one node at a time.
+                    found = self._scores if totals is self._totals else self._totals
+                    looked_from = run.start, run.looked_at
+                    self._add_by_domain(compiled, by_domain, step, totals, looked_from, found)
+                    totals, kept = found, None
                     continue
                 # Without parts all nodes have the same raw score, 0.
                 if by_domain.normalizing is Normalizing.STRETCHED:
@@ -367,7 +370,7 @@ class Together:
             else:
                 added = self._weighted(step, known, state, pod, nodes)
             # The kept totals stay as they are for the next pod.
-            if totals is not self._totals:
+            if totals is not self._totals and totals is not self._scores:
                 np.copyto(self._totals, totals)
                 totals, kept = self._totals, None
             if run.count == len(totals) and not run.start:
@@ -412,8 +415,9 @@ class Together:
         step: Step,
         totals: FloatArray,
         looked_from: tuple[int, int],
+        sums: FloatArray,
     ) -> None:
-        """Write the totals of the feasible nodes and their normalised scores to `_totals`."""
+        """Write the totals of the feasible nodes and their normalised scores, added, to `sums`."""
         raw = self._raw
         for position, part in enumerate(found.parts):
             compiled.gather(part.column.codes, part.values, position > 0, raw)
@@ -423,7 +427,7 @@ class Together:
             raw,
             found.normalizing is Normalizing.STRETCHED,
             float(step.weight),
-            self._totals,
+            sums,
         )
         if not is_exact:
             raise NotTogetherError
