@@ -15,6 +15,7 @@ import numpy as np
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.arrays import Codes, FloatArray, IntArray
+from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.nodes.pod_info import PodInfo
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nominator import Nominator
@@ -78,36 +79,36 @@ class NominatedRoom:
 
         `found` has the code of the first refusal without these pods by row; `totals` are below 0 where a node refuses.
         """
-        table, codes = nodes.table, plan.codes
-        shortages = self._shortages(plan, state, pod, nodes)
-        known: dict[tuple[int, int], int] = {}
-        for name in self._nominator.nominated_nodes():
-            row = table.rows.get(name)
-            if row is None or totals[row] >= 0:
-                continue
-            alone, short = int(found[row]), shortages.get(row)
-            code = None if short is None else known.get((alone, short))
-            if code is None:
-                # A refusal with the nominated pods comes before one without them.
-                before, info = codes.statuses[alone], table.node_infos[row]
-                status = self._filters.refusal_beside_nominated_pods(state, pod, info, before)
-                code = alone if status is before else codes.code_of(status)
-                if short is not None:
-                    known[alone, short] = code
-            found[row] = code
-
-    def _shortages(self, plan: Plan, state: CycleState, pod: Pod, nodes: NodeSelection) -> Mapping[int, int]:
-        """Return which amounts are too small beside the nominated pods, as bits, by the row of a node with such pods.
-
-        Nodes with equal bits, which refuse the pod for the same reason without these pods, do so beside them, too: by
-        an `AmountsRule` a refusal follows from which amounts are too small. Return nothing if more than room decides.
-        """
+        table = nodes.table
         if not self._only_room_decides(plan, state, pod):
-            return {}
-        (rows, amounts), wanted = self._taken_from(pod, nodes), np.array(wanted_amounts(pod.requests))
-        is_short = nodes.table.free[rows, :4] - amounts < wanted
-        bits = np.packbits(is_short, axis=1)[:, 0]
-        return dict(zip(rows.tolist(), bits.tolist(), strict=True))
+            for name in self._nominator.nominated_nodes():
+                row = table.rows.get(name)
+                if row is not None and totals[row] < 0:
+                    found[row] = self._code_beside(plan, state, pod, table.node_infos[row], int(found[row]))
+            return
+        rows, amounts = self._taken_from(pod, nodes)
+        refusing = totals[rows] < 0
+        rows, amounts = rows[refusing], amounts[refusing]
+        if not len(rows):
+            return
+        # Nodes with the same amounts too small, which refuse the pod for the same reason without the nominated pods, do
+        # so beside them, too: by an `AmountsRule` a refusal follows from which amounts are too small. So one of them is
+        # asked: of hundreds of preemptors, each would look at the nodes of all others.
+        is_short = table.free[rows, :4] - amounts < np.array(wanted_amounts(pod.requests))
+        kinds = found[rows].astype(np.int64) << 8 | np.packbits(is_short, axis=1)[:, 0]
+        for kind in dict.fromkeys(kinds.tolist()):
+            alike = rows[kinds == kind]
+            info, before = table.node_infos[alike[0]], int(found[alike[0]])
+            found[alike] = self._code_beside(plan, state, pod, info, before)
+
+    def _code_beside(self, plan: Plan, state: CycleState, pod: Pod, info: NodeInfo, alone: int) -> int:
+        """Return the code of a node's refusal beside its nominated pods; `alone` is the code without them.
+
+        A refusal with the nominated pods comes before one without them.
+        """
+        before = plan.codes.statuses[alone]
+        status = self._filters.refusal_beside_nominated_pods(state, pod, info, before)
+        return alone if status is before else plan.codes.code_of(status)
 
     def _only_room_decides(self, plan: Plan, state: CycleState, pod: Pod) -> bool:
         """Tell whether more pods on a node can't change any answer but that about free amounts."""
