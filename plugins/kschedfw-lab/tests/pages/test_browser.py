@@ -22,7 +22,7 @@ from kschedfw.simulator import Simulation, Timeline
 # CI's job of browsers runs them for each change; the suite has one class of such tests, in kschedfw-advisor.
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 
-GROUPS = Path(__file__).parents[2] / "examples" / "groups"
+GROUPS = Path(__file__).parent / "groups"
 
 
 @pytest.fixture(scope="module")
