@@ -22,11 +22,12 @@ HELP = """kube-scheduler v1.36 in Python: simulate it, ask it why, run it."""
 class _Commands(click.Group):
     """The subcommands, imported when they are called; `--help` and a misspelt command import none of them."""
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Here, not when this module is imported: reading entry points warns of those that are damaged.
         for name in COMMANDS.names():
             # Only the name, for listing and suggesting; `resolve_command` loads the command.
             self.add_command(click.Command(name))
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for name, command in self.commands.items():
