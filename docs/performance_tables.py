@@ -54,10 +54,9 @@ def _tables(report: Report) -> Iterator[tuple[str, Iterable[str]]]:
         return
     rows: dict[str, list[Report]] = {}
     for each in report["measurements"]:
-        kind = "device-" * bool(find_workload(each["workload"]).devices)
+        workload = find_workload(each["workload"])
+        kind = "group-" if workload.members else "device-" * bool(workload.devices)
         kind += "distinct-" * (each["workload"] in DISTINCT_WORKLOADS)
-        if find_workload(each["workload"]).members:
-            kind = "group-"
         rows.setdefault(f"{kind}workloads", []).append(each)
     for table, measured in rows.items():
         yield table, _workloads(measured)

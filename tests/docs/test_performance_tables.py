@@ -53,10 +53,10 @@ def test_a_report_fills_its_table_whatever_stood_there(
     assert filled(once, content) == once
 
 
-def test_workloads_whose_pods_differ_and_those_about_devices_have_tables_of_their_own(
+def test_workloads_whose_pods_differ_and_those_about_devices_and_groups_have_tables_of_their_own(
     measured: Measurement,
 ) -> None:
-    names = ("basic", "basic-distinct", "claim-template", "claim-template-distinct")
+    names = ("basic", "basic-distinct", "claim-template", "claim-template-distinct", "gang", "gang-distinct")
     rows = [attrs.evolve(measured, workload=name, nodes=1_234) for name in names]
     report = BenchReport(Machine.this(), default_profile(), Evaluation.MEMO, rows)
     tables = filled(PAGE.read_text(encoding="utf-8"), report.to_json()).split("<!-- figures: ")[1:]
@@ -70,6 +70,8 @@ def test_workloads_whose_pods_differ_and_those_about_devices_have_tables_of_thei
     assert found["distinct-workloads"] == ["basic-distinct"]
     assert found["device-workloads"] == ["claim-template"]
     assert found["device-distinct-workloads"] == ["claim-template-distinct"]
+    assert found["group-workloads"] == ["gang"]
+    assert found["group-distinct-workloads"] == ["gang-distinct"]
 
 
 def test_the_tables_leave_each_other_alone(workloads: BenchReport, growth: BenchReport) -> None:
