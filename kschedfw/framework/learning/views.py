@@ -199,7 +199,7 @@ def _view_class(kind: type[Any]) -> type[Any]:
         # isinstance and attrs ask for it.
         "__class__": property(lambda _self: kind),
     }
-    # That of the class may be kept in a slot, and reads no part then.
+    # The class's own __hash__ may answer with a hash that the object keeps; then it would read no part.
     members["__hash__"] = lambda self: hash(_whole(self))
     if not _has_value(kind):
         # Compared by identity: the view stands for the one object that it was made of.

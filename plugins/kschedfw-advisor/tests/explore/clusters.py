@@ -6,7 +6,7 @@ from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod, make_pod_g
 from kschedfw.config import SchedulerConfiguration, parse_configuration
 
 HOSTILE = "</script><script>document.title = 'broken in'</script><img src=x onerror=alert(1)>"
-"""What a label can't be in a real cluster; manifests from elsewhere can say it all the same."""
+"""A text that no label has in a real cluster; manifests from elsewhere may have it."""
 
 PROFILE = "default-scheduler"
 

@@ -23,7 +23,7 @@ time.sleep(600)
 
 @pytest.fixture
 def _ignored_interrupts() -> Iterator[None]:
-    """As under `nohup`."""
+    """Ignore SIGINT during the test, as a process under `nohup` does."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     yield
     assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN

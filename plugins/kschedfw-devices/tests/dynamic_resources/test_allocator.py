@@ -291,11 +291,11 @@ def test_pools_that_are_passed_over_as_wholes_cost_the_same_steps_and_change_not
 def test_what_is_known_of_pools_follows_their_usage() -> None:
     reach = reach_of(*[[part("a"), part("b"), part("c")] for _ in range(3)], counters=COUNTERS)
     found = candidates.candidates_of(reach, ((), ()), EMPTY, Budget())
-    assert found.outlook(NOTHING).is_spent.tolist() == [False, False, False]
+    assert found.states(NOTHING).is_spent.tolist() == [False, False, False]
     taken = Usage({(DRIVER, "p1"): PoolUsage(frozenset({"a", "b"}))})
     # Its counters are used up, so that the third device is of no use.
-    assert found.outlook(taken).is_spent.tolist() == [False, True, False]
-    assert found.outlook(Usage()).is_spent.tolist() == [False, False, False]
+    assert found.states(taken).is_spent.tolist() == [False, True, False]
+    assert found.states(Usage()).is_spent.tolist() == [False, False, False]
 
 
 # --- Long searches, in steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kschedfw import InMemoryCluster, Node, Pod, make_node, make_pod
 
 HOSTILE = "</script><script>document.title = 'broken in'</script><img src=x onerror=alert(1)>"
-"""What a label can't be in a real cluster; manifests from elsewhere can say it all the same."""
+"""A text that no label has in a real cluster; manifests from elsewhere may have it."""
 
 
 def nodes() -> list[Node]:

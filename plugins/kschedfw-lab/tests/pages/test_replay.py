@@ -1,4 +1,4 @@
-"""What the page gets of simulations."""
+"""The data of simulations that the page is given."""
 
 from __future__ import annotations
 

@@ -309,8 +309,8 @@ class DeviceSearch:
         Pass over the others, which is what they would come to: steps, and counters that are taken for nothing.
         """
         first = candidates.number_at(start)
-        outlook = candidates.outlook(self._usage)
-        look = ~outlook.is_spent
+        states = candidates.states(self._usage)
+        look = ~states.is_spent
         refused = np.zeros_like(look)
         if concerning and (required := concerning[0].required) is not None:
             may_have = candidates.by_value(*required)
@@ -323,7 +323,7 @@ class DeviceSearch:
         passed = _Passed(candidates, refused, first, first)
         self._passed.append(passed)
         for number in (*(look[first:].nonzero()[0] + first).tolist(), len(candidates.pools)):
-            self._budget.spend(int(outlook.steps[passed.end : number].sum()))
+            self._budget.spend(int(states.steps[passed.end : number].sum()))
             passed.end = number
             if number < len(candidates.pools):
                 yield candidates.starts[number], candidates.starts[number + 1]

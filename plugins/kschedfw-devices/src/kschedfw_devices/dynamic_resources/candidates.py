@@ -98,7 +98,7 @@ def _find(
 
 
 @attrs.frozen(eq=False)
-class Outlook:
+class PoolStates:
     """The state of each pool of `Candidates`, given the `usage` of devices, which `used` has by pool.
 
     Of a pool that `is_spent` a search can take no device, whatever it has taken before. Passing over all devices of a
@@ -118,13 +118,13 @@ class Candidates:
         self.devices = devices
         self.pools: Sequence[PoolId] = []
         self.starts: list[int] = []
-        """Where each pool begins, and at last the number of all devices."""
+        """The index of each pool's first device; the last item is the number of all devices."""
         for pool, members in groupby(range(len(devices)), lambda index: devices[index][0].pool):
             self.pools.append(pool)
             self.starts.append(next(members))
         self.starts.append(len(devices))
         self._reach = reach
-        self._outlook = Outlook(
+        self._states = PoolStates(
             Usage(),
             [_UNSEEN] * len(self.pools),
             np.zeros(len(self.pools), dtype=np.bool_),
@@ -168,19 +168,19 @@ class Candidates:
         """Return the devices of a pool, by its place in `pools`."""
         return self.devices[self.starts[number] : self.starts[number + 1]]
 
-    def outlook(self, usage: Usage) -> Outlook:
+    def states(self, usage: Usage) -> PoolStates:
         """Return the state of the pools with this usage; only those whose usage has changed are looked at anew."""
-        known = self._outlook
+        known = self._states
         if known.usage is usage:
             return known
         of = usage.by_pool.get
         used = [of(pool, NOTHING_USED) for pool in self.pools]
         changed = list(compress(count(), map(is_not, used, known.used)))
         # New arrays: another thread may read the old ones.
-        new = Outlook(usage, used, known.is_spent.copy(), known.steps.copy())
+        new = PoolStates(usage, used, known.is_spent.copy(), known.steps.copy())
         for number in changed:
             new.is_spent[number], new.steps[number] = self._seen(number, used[number])
-        self._outlook = new
+        self._states = new
         return new
 
     def _seen(self, number: int, used: PoolUsage) -> tuple[bool, int]:
@@ -219,7 +219,8 @@ class Candidates:
         members = self.members(number)
         published = [each.devices[position] for each, position, _, _ in members]
         values = {each.attribute(attribute) for each in published}
-        # What isn't refused for its value alone: a failing selector, or a device that may be shared.
+        # Devices aren't refused for their value alone where they differ in it, where a selector fails, or where one may
+        # be shared.
         if (
             len(values) > 1
             or any(fails for *_, fails, _ in members)

@@ -197,7 +197,7 @@ class Reflector:
             # Catch every error and retry: otherwise this kind would stop being updated. The version stays, so that the
             # next watch continues there.
             self._report(error)
-        # As long as the server asks for: a busy one says 1 s each time, while pauses of our own would grow to a minute.
+        # The server's own pause comes first: a busy one asks for 1 s each time, while ours would grow to a minute.
         wanted = pause_after(error, self._backoff) if isinstance(error, ApiError) else None
         return wanted or self._backoff.next()
 

@@ -64,7 +64,7 @@ def _duration(text: str) -> float:
 
 @frozen
 class EngineChoice:
-    """Where the runs of a sweep or a search are done, and where their results go."""
+    """The workers that do the runs of a sweep or a search, and the directory of the results."""
 
     results: Path | None
     workers: int | None
