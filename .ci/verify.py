@@ -1,8 +1,9 @@
 """Runs what takes long, part by part, and writes one report: `make verify`.
 
 .ci/verify.toml lists the parts. Each ends with a verdict: passed, passed with a smaller amount than the table's,
-failed, or not run, with what this machine lacks. Outcomes are kept by commit in build/verify, so that a run that was
-interrupted goes on where it was: parts that passed aren't run again. After each part docs/verification.md shows all.
+failed, or not run, with what this machine lacks. Outcomes are kept by commit in build/verify, a file for each part. So
+a run that was interrupted goes on where it was, and two runs can share the parts: parts that passed aren't run again.
+After each part docs/verification.md shows all outcomes that are kept.
 
 A report is about one commit, so uncommitted changes are refused, but for those of the report itself.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import json
 import os
 import platform
@@ -20,7 +22,7 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -152,10 +154,14 @@ def written(page: str, parts: Sequence[Part], outcomes: Mapping[str, Outcome], a
     return REPORT.sub(lambda found: f"{found[1]}{report}{found[2]}", page)
 
 
-def report(parts: Sequence[Part], outcomes: Mapping[str, Outcome], about: str) -> None:
-    """Write the report into its page."""
+def report(parts: Sequence[Part], kept: Path, about: str) -> dict[str, Outcome]:
+    """Write the report of all outcomes in the folder `kept` into its page, and return them by part."""
+    # Other runs may have kept outcomes since this one began.
+    read = {part.name: _kept(kept, part) for part in parts}
+    outcomes = {name: outcome for name, outcome in read.items() if outcome is not None}
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(written(page, parts, outcomes, about), encoding="utf-8")
+    return outcomes
 
 
 def main() -> None:
@@ -171,21 +177,21 @@ def main() -> None:
     kept = KEPT / commit
     kept.mkdir(parents=True, exist_ok=True)
     about = _about(commit)
-    outcomes = {name: found for name in names if (found := _kept(kept / f"{name}.json")) is not None}
     chosen = [] if options.report_only else [each for each in parts if each.name in (options.names or names)]
     for part in chosen:
         amount = part.amount
         if amount is not None:
             amount = min(amount, options.at_most.get(part.name, amount))
-        earlier = outcomes.get(part.name)
-        if earlier is None or not _suffices(earlier, amount):
+        outcome = _kept(kept, part)
+        if outcome is None or not _suffices(outcome, amount):
             print(f"== {part.name}", flush=True)
-            outcomes[part.name] = run(part, amount, kept / f"{part.name}.log")
-            (kept / f"{part.name}.json").write_text(json.dumps(attrs.asdict(outcomes[part.name])))
-            report(parts, outcomes, about)
-        outcome = outcomes[part.name]
+            outcome = run(part, amount, kept / f"{part.name}.log")
+            with _alone(kept):
+                (kept / f"{part.name}.json").write_text(json.dumps(attrs.asdict(outcome)))
+                report(parts, kept, about)
         print(f"{part.name}: {outcome.verdict} {outcome.reason or outcome.figure}", flush=True)
-    report(parts, outcomes, about)
+    with _alone(kept):
+        outcomes = report(parts, kept, about)
     failed = [name for name, outcome in outcomes.items() if outcome.verdict is Verdict.FAILED]
     if failed:
         _give_up(f"failed: {', '.join(failed)}; the outputs are in {kept.relative_to(REPOSITORY)}")
@@ -198,8 +204,17 @@ def _suffices(earlier: Outcome, amount: int | None) -> bool:
     return amount is None or (earlier.amount or 0) >= amount
 
 
-def _kept(path: Path) -> Outcome | None:
+def _kept(kept: Path, part: Part) -> Outcome | None:
+    path = kept / f"{part.name}.json"
     return Outcome(**json.loads(path.read_text())) if path.exists() else None
+
+
+@contextlib.contextmanager
+def _alone(kept: Path) -> Iterator[None]:
+    """Wait until no other run of this commit writes an outcome or the report, and keep others from it."""
+    with (kept / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _has(kind: str, name: str) -> bool:

@@ -161,6 +161,18 @@ def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(tmp_path: Pat
     )
 
 
+def test_runs_of_other_parts_beside_each_other_make_one_report(tmp_path: Path) -> None:
+    waits = "echo one >> runs; while ! [ -e build/go ]; do sleep 0.05; done; echo figure 1"
+    checkout = Checkout(tmp_path, part("one", waits) + part("two", "echo figure 2") + part("three", "false"))
+    with running(checkout.command("one")) as process:
+        eventually(lambda: checkout.runs == ["one"])
+        assert checkout.verify("two", "three").returncode == 1
+        (tmp_path / "build" / "go").touch()
+        assert process.wait(PATIENCE) == 1, "a part has failed, though in the other run"
+    assert [checkout.verdict(each) for each in ("one", "two")] == ["passed", "passed"]
+    assert checkout.verdict("three") == "FAILED: exit code 1"
+
+
 def test_a_part_that_does_not_end_is_ended_with_what_it_started(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path, part("one", "sleep 1000 & echo figure 1; wait", minutes="0.002"))
     assert checkout.verify().returncode == 1
