@@ -78,6 +78,11 @@ def json_name(attribute: attrs.Attribute[Any]) -> str:
     return head + "".join(word.capitalize() for word in rest)
 
 
+def is_written(attribute: attrs.Attribute[Any]) -> bool:
+    """Tell whether manifests have the field; its metadata may say that they don't (`{"is_written": False}`)."""
+    return bool(attribute.metadata.get("is_written", True))
+
+
 def _map_hook(
     item: Callable[[object, object], T], empty: T
 ) -> Callable[[object, object], FrozenDict[str, T]]:
@@ -244,7 +249,10 @@ def _write_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any], 
 
 
 def _renamed(cls: type[Any]) -> dict[str, Any]:
-    return {attribute.name: override(rename=json_name(attribute)) for attribute in attrs.fields(cls)}
+    return {
+        attribute.name: override(rename=json_name(attribute), omit=None if is_written(attribute) else True)
+        for attribute in attrs.fields(cls)
+    }
 
 
 def _is_object_map(type_: Any) -> bool:

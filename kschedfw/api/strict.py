@@ -12,7 +12,7 @@ from typing import TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
-from kschedfw.api.convert import json_name, structure
+from kschedfw.api.convert import is_written, json_name, structure
 from kschedfw.api.field_errors import FieldError, FieldErrors, UnknownField, at, join
 
 T = TypeVar("T")
@@ -50,8 +50,9 @@ def unknown_fields(
     for field_path, content, cls in _objects(value, type_, ""):
         if not content:
             continue
-        known = sorted(json_name(field) for field in attrs.fields(cls) if is_known(field))
-        since = {json_name(field): field.metadata.get("since") for field in attrs.fields(cls)}
+        fields = [field for field in attrs.fields(cls) if is_written(field)]
+        known = sorted(json_name(field) for field in fields if is_known(field))
+        since = {json_name(field): field.metadata.get("since") for field in fields}
         for key in content:
             if key in known:
                 continue

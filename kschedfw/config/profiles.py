@@ -159,8 +159,7 @@ def _indispensable(expanded: Expanded, profile: str) -> Iterator[FieldError]:
 def named(plugins: PluginSet, where: str) -> list[EnabledPlugin]:
     """Return the plugins that a plugin set enables, in order; `where` is an extension point or multiPoint."""
     origin = Origin.MULTI_POINT if where == MULTI_POINT else Origin.EXPLICIT
-    # Negative weights are reported by validation, after which no profile is made.
-    return [EnabledPlugin(plugin.name, max(plugin.weight, 0), origin) for plugin in plugins.enabled]
+    return [attrs.evolve(plugin, origin=origin) for plugin in plugins.enabled]
 
 
 def multi_point(plugins: PluginSet, gates: FeatureGates) -> list[EnabledPlugin]:

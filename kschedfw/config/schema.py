@@ -13,7 +13,7 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.records import frozen
 from kschedfw.api.scalars import Duration
 from kschedfw.config.extenders import ExtenderConfig
-from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint
 from kschedfw.framework.versions import is_since
 
 MULTI_POINT = "multiPoint"
@@ -30,22 +30,11 @@ _BEYOND: Final = {"beyond_kube_scheduler": True}
 
 
 @frozen
-class PluginReference:
-    """A plugin in a list of a document; the weight is for plugins that score nodes or placements.
-
-    An `EnabledPlugin` refuses a negative weight at once. A document's errors are told all together, with their paths.
-    """
-
-    name: str = ""
-    weight: int = 0
-
-
-@frozen
 class PluginSet:
     """Plugins to enable at an extension point in addition to the default ones, and those to disable."""
 
-    enabled: tuple[PluginReference, ...] = ()
-    disabled: tuple[PluginReference, ...] = ()
+    enabled: tuple[EnabledPlugin, ...] = ()
+    disabled: tuple[EnabledPlugin, ...] = ()
 
     @property
     def disabled_names(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
@@ -43,36 +44,39 @@ class Origin(StrEnum):
     PROVIDER = "provider"
 
 
+_NOT_WRITTEN: Final = {"is_written": False}
+
+
 @frozen
 class EnabledPlugin:
-    """A plugin of a profile, by name; `weight` multiplies its normalised score.
+    """A plugin of a profile, by name, as written in a configuration or in Python; `weight` multiplies its score.
 
     A weight of 0 stands for none given and counts as 1, as in kube-scheduler: a plugin that shouldn't score is left
-    out of the profile's score plugins.
+    out of the profile's score plugins. `Profile` checks names and weights, and a configuration is checked as a whole,
+    so that all its errors are told.
 
-    The other fields are for profiles that are read from configurations. With an `absence`, its reason, the plugin
+    A configuration doesn't write the other fields; reading it sets them. With an `absence`, its reason, the plugin
     doesn't run here, though in kube-scheduler it does. `distribution` is the distribution that the plugin comes from,
     if any. `asked_by` has the predicates and priorities that the plugin implements, or the algorithm provider that
     enables it. Two entries with different `origin`, `distribution` or `asked_by` are equal: they run alike.
-
-    Raises:
-        ProfileError: the name isn't a text, or the weight isn't an integer of at least 0.
     """
 
-    name: str
+    name: str = ""
     weight: int = 0
-    origin: Origin = attrs.field(default=Origin.EXPLICIT, eq=False)
-    distribution: str | None = attrs.field(default=None, eq=False)
-    absence: str = ""
-    asked_by: tuple[str, ...] = attrs.field(default=(), eq=False)
+    origin: Origin = attrs.field(default=Origin.EXPLICIT, eq=False, metadata=_NOT_WRITTEN)
+    distribution: str | None = attrs.field(default=None, eq=False, metadata=_NOT_WRITTEN)
+    absence: str = attrs.field(default="", metadata=_NOT_WRITTEN)
+    asked_by: tuple[str, ...] = attrs.field(default=(), eq=False, metadata=_NOT_WRITTEN)
 
-    def __attrs_post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise ProfileError(f"a plugin is enabled by its name, {_found(self.name)}")
-        # Not by isinstance: True is an int, and no weight.
-        if type(self.weight) is not int or self.weight < 0:
-            problem = f"the weight must be an integer of at least 0, not {self.weight!r}"
-            raise ProfileError(f"plugin {self.name!r}: {problem}")
+
+def _checked(plugin: EnabledPlugin) -> EnabledPlugin:
+    if type(plugin.name) is not str or not plugin.name:
+        raise ProfileError(f"a plugin is enabled by its name, {_found(plugin.name)}")
+    # Not by isinstance: True is an int, and no weight.
+    if type(plugin.weight) is not int or plugin.weight < 0:
+        problem = f"the weight must be an integer of at least 0, not {plugin.weight!r}"
+        raise ProfileError(f"plugin {plugin.name!r}: {problem}")
+    return plugin
 
 
 def _found(value: object) -> str:
@@ -87,7 +91,9 @@ def _found(value: object) -> str:
 def _enabled(plugins: Iterable[EnabledPlugin | str]) -> tuple[EnabledPlugin, ...]:
     if isinstance(plugins, str):
         raise ProfileError(f"plugins are given as a list, not as a string: [{plugins!r}]")
-    return tuple(each if isinstance(each, EnabledPlugin) else EnabledPlugin(each) for each in plugins)
+    return tuple(
+        _checked(each if isinstance(each, EnabledPlugin) else EnabledPlugin(each)) for each in plugins
+    )
 
 
 def _points(
@@ -110,8 +116,8 @@ class Profile:
     even after one has refused it, and all their reasons are given (a Policy's alwaysCheckAllPredicates).
 
     Raises:
-        ProfileError: a plugin is listed twice at a point, an extension point doesn't exist, or the percentage
-            is out of range.
+        ProfileError: a plugin's name isn't a text, its weight isn't an integer of at least 0, it is listed twice at a
+            point, an extension point doesn't exist, or the percentage is out of range.
     """
 
     multi_point: tuple[EnabledPlugin, ...] = attrs.field(default=(), converter=_enabled)

@@ -92,6 +92,16 @@ class TestVersions:
         with pytest.raises(ConfigurationError, match=r"unknown field .*podGroupPostFilter"):
             parse_configuration(content, gates=FeatureGates(version="1.36"))
 
+    @pytest.mark.parametrize("listed", ["enabled", "disabled"])
+    def test_what_reading_says_of_a_plugin_can_not_be_written(self, listed: str) -> None:
+        entry = {"name": "NodeName", "origin": 3, "askedBy": "me"}
+        first, second = refused(one_profile(plugins={"filter": {listed: [entry]}}))
+        where = f'strict decoding error: unknown field "profiles[0].plugins.filter.{listed}[0]'
+        assert (first, second) == (
+            f'{where}.origin"; known are: name, weight',
+            f'{where}.askedBy"; known are: name, weight',
+        )
+
     def test_no_version_has_a_list_for_placement_feasible(self) -> None:
         (error,) = refused(one_profile(plugins={"placementFeasible": {}}))
         assert "placementFeasible" in error

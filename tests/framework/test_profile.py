@@ -32,11 +32,13 @@ def test_plugins_may_be_given_by_name() -> None:
 def test_a_class_instead_of_a_name_is_told_its_name_and_where_it_is_registered(given: Any) -> None:
     text = re.escape(f"not by its class: write '{given.name}', and Registry().register({given.__name__})")
     with pytest.raises(ProfileError, match=text):
-        EnabledPlugin(given)
+        Profile([EnabledPlugin(given)])
     with pytest.raises(ProfileError, match=text):
         Profile([given])
     with pytest.raises(ProfileError, match="a plugin is enabled by its name, not by 3"):
         Profile([3])  # type: ignore[list-item]
+    with pytest.raises(ProfileError, match="a plugin is enabled by its name, not by ''"):
+        Profile([EnabledPlugin()])
 
 
 def test_extension_points_have_the_configurations_names() -> None:
@@ -147,7 +149,7 @@ class TestWeight:
         with pytest.raises(
             ProfileError, match="plugin 'A': the weight must be an integer of at least 0, not -1"
         ):
-            EnabledPlugin("A", weight=-1)
+            Profile([EnabledPlugin("A", weight=-1)])
 
 
 class TestErrors:
