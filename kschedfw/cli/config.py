@@ -34,8 +34,9 @@ CHECK_HELP = """Validate configurations, and print all problems.
 
 \b
 Exit codes:
-  0  kube-scheduler would accept them (v1.36; for a Policy v1.20) but for fields that only kschedfw has, every plugin is
-     installed and can be instantiated, and the profiles can decide on a pod
+  0  kube-scheduler would accept them (v1.36; for a Policy v1.20) but for
+     fields that only kschedfw has, every plugin is installed and can be
+     instantiated, and the profiles can decide on a pod
   1  one of them is invalid; standard output has a line for each problem
   2  a file can't be read
 """

@@ -65,8 +65,8 @@ and marked as such.
 \b
 Exit codes:
   0    the pod or group was placed (with --attempt: in that attempt)
-  1    it wasn't; or a plugin failed (see standard error); or the extra html isn't
-       installed, which --html needs
+  1    it wasn't; or a plugin failed (see standard error); or the extra html
+       isn't installed, which --html needs
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted

@@ -53,9 +53,11 @@ All pods exist from the start and never end, unless --arrivals, --arrival-rate o
 \b
 Exit codes:
   0    done, whether or not all pods fit
-  1    a plugin failed (see standard error); or there is nothing to simulate: no nodes,
-       or no pods to schedule; or the extra html isn't installed, which --html needs
-  2    bad usage or bad input, such as one without nodes and pods; nothing was done
+  1    a plugin failed (see standard error); or there is nothing to
+       simulate: no nodes, or no pods to schedule; or the extra html isn't
+       installed, which --html needs
+  2    bad usage or bad input, such as one without nodes and pods; nothing
+       was done
   70   a bug in kschedfw
   130  interrupted; the report has the results so far
 """

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
 from kschedfw.cli import EXPORT, simulate
@@ -40,6 +41,17 @@ class TestSubcommands:
         result = kschedfw_command(name, "--help")
         assert (result.code, result.err) == (0, "")
         assert result.out.startswith(f"Usage: kschedfw {name} ")
+
+    @pytest.mark.parametrize("name", COMMANDS.names())
+    def test_help_is_no_wider_than_a_terminal_of_80_columns(
+        self, kschedfw_command: Command, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "80")
+        command = COMMANDS.load(name).load()
+        below = command.commands if isinstance(command, click.Group) else ()
+        for subcommand in ([], *([each] for each in below)):
+            lines = kschedfw_command(name, *subcommand, "--help").out.splitlines()
+            assert [line for line in lines if len(line) > 80] == []
 
     def test_all_are_listed_in_full(self, kschedfw_command: Command) -> None:
         listed = kschedfw_command("--help").out.partition("Commands:\n")[2]

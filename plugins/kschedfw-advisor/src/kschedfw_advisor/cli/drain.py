@@ -42,8 +42,8 @@ volumes are only evicted with --delete-emptydir-data. The cluster's own pending 
 \b
 Exit codes:
   0    the nodes can be drained, and every pod finds another place
-  1    a pod can't be evicted, finds no place, or has no controller that would make it anew;
-       or a plugin failed (see standard error)
+  1    a pod can't be evicted, finds no place, or has no controller that
+       would make it anew; or a plugin failed (see standard error)
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted

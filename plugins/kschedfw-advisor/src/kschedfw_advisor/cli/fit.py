@@ -47,7 +47,8 @@ first. Where the pod's namespace has a ResourceQuota, it is also said how many r
 \b
 Exit codes:
   0    a replica fits, or a copy of the group (of several: one of each)
-  1    none fits, or a quota allows none; or a plugin failed (see standard error)
+  1    none fits, or a quota allows none; or a plugin failed (see standard
+       error)
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted

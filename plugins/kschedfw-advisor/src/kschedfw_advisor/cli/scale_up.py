@@ -38,7 +38,8 @@ said by how much one could be cheaper at most.
 \b
 Exit codes:
   0    all pending pods get a place, or none is pending
-  1    some get none, whatever nodes are added; or a plugin failed (see standard error)
+  1    some get none, whatever nodes are added; or a plugin failed (see
+       standard error)
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted

@@ -60,7 +60,8 @@ ends it at once. SIGUSR2 writes how cache and cluster differ to the log, then ca
 \b
 Exit codes:
   0    ended by SIGTERM or Ctrl-C
-  1    the lease was lost, scheduling broke off, or the extra run isn't installed
+  1    the lease was lost, scheduling broke off, or the extra run isn't
+       installed
   2    bad usage or a bad configuration, or the address is taken
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C

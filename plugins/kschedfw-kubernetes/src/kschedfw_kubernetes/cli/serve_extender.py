@@ -60,7 +60,8 @@ second signal ends it at once.
 Exit codes:
   0    ended by Ctrl-C or SIGTERM
   1    the extra serve isn't installed
-  2    bad usage or bad input, the address is taken, or the live cluster can't be read
+  2    bad usage or bad input, the address is taken, or the live cluster
+       can't be read
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C, or by one before it served
   143  the same by SIGTERM

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -57,7 +58,11 @@ ALL = {"all": WORKLOADS, "all-distinct": DISTINCT_WORKLOADS}
 Bar = Callable[[str], AbstractContextManager[Progress | None]]
 """Returns a progress bar with this label."""
 
-_NAMES = "".join(f"  {workload.name:<48}{workload.measures}\n" for workload in WORKLOADS.values())
+_INDENT = " " * 6
+_NAMES = "".join(
+    f"  {workload.name}\n{textwrap.fill(workload.measures, 76, initial_indent=_INDENT, subsequent_indent=_INDENT)}\n"
+    for workload in WORKLOADS.values()
+)
 
 BENCH_HELP = f"""Measure how fast a profile schedules on this machine, and how much memory that takes.
 
@@ -80,8 +85,9 @@ these.
 \b
 Exit codes:
   0    done
-  1    a measurement failed: a plugin failed, or there wasn't enough memory; earlier measurements are shown.
-       With --forms also: the plugin wasn't called for any node, or its forms decide differently
+  1    a measurement failed: a plugin failed, or there wasn't enough memory;
+       earlier measurements are shown. With --forms also: the plugin wasn't
+       called for any node, or its forms decide differently
   2    bad usage; nothing was done
   70   a bug in kschedfw
   130  interrupted; earlier measurements are shown

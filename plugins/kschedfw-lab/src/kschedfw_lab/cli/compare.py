@@ -68,8 +68,8 @@ With --kube-version, the configurations are versions of Kubernetes, and the reas
 \b
 Exit codes:
   0    done, whether or not all pods fit
-  1    a plugin failed under one of them (see standard error); or there is nothing to compare:
-       no nodes, or no pods to schedule
+  1    a plugin failed under one of them (see standard error); or there is
+       nothing to compare: no nodes, or no pods to schedule
   2    bad usage or bad input; nothing was done
   3    a condition of --fail-on holds
   70   a bug in kschedfw

@@ -24,7 +24,8 @@ one factor are compared in pairs, seed by seed, and a page with plots is written
 \b
 Exit codes:
   0    done
-  1    nothing to report: no run has finished, or all have failed; or an extra isn't installed
+  1    nothing to report: no run has finished, or all have failed; or an
+       extra isn't installed
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted

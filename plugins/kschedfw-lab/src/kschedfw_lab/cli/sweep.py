@@ -29,14 +29,14 @@ SPEC is a YAML file. It says which clusters or traces, configurations, arguments
 crossed, and how. Every run is a simulation, as `kschedfw simulate` does one.
 
 \b
-  factors:
-    cluster: cluster.yaml                  # one value, a list, or a range
-    configuration: [default, packing.yaml]
-    plugins.NodeResourcesFit: [1, 5, 20]   # weights
-    strategy:                              # any path in the configuration
-      path: profiles[0].pluginConfig[NodeResourcesFit].args.scoringStrategy.type
-      values: [LeastAllocated, MostAllocated]
-    seed: {from: 1, to: 10}
+factors:
+  cluster: cluster.yaml                  # one value, a list, or a range
+  configuration: [default, packing.yaml]
+  plugins.NodeResourcesFit: [1, 5, 20]   # weights
+  strategy:                              # any path in the configuration
+    path: profiles[0].pluginConfig[NodeResourcesFit].args.scoringStrategy.type
+    values: [LeastAllocated, MostAllocated]
+  seed: {from: 1, to: 10}
 
 A run that fails is one row with its error, and doesn't end the others. Results are written as they come: after Ctrl-C
 or a crash, --resume does what is missing.
@@ -44,8 +44,8 @@ or a crash, --resume does what is missing.
 \b
 Exit codes:
   0    all runs are done, and none has failed
-  1    runs have failed (standard error says why); or the engine broke down; or an extra isn't
-       installed: dask, which --dask needs, or parquet
+  1    runs have failed (standard error says why); or the engine broke down;
+       or an extra isn't installed: dask, which --dask needs, or parquet
   2    bad usage, or a wrong specification; nothing was run
   70   a bug in kschedfw
   130  interrupted; the results have the runs that were done

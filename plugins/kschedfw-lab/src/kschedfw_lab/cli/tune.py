@@ -25,22 +25,22 @@ What was found and the configuration without changes both do the held-out runs; 
 interval. The configuration is written to tuned.yaml in the results.
 
 \b
-  search:
-    plugins.NodeResourcesBalancedAllocation: [false, 1, 4, 16]
-  training:
-    cluster: [monday.yaml, tuesday.yaml]
-  heldOut:
-    cluster: [thursday.yaml, friday.yaml]
-  objective: {metric: placed, direction: maximize}
-  trials: 50
+search:
+  plugins.NodeResourcesBalancedAllocation: [false, 1, 4, 16]
+training:
+  cluster: [monday.yaml, tuesday.yaml]
+heldOut:
+  cluster: [thursday.yaml, friday.yaml]
+objective: {metric: placed, direction: maximize}
+trials: 50
 
 Needs the extra optuna. The same SPEC finds the same. After Ctrl-C or a crash, --resume goes on.
 
 \b
 Exit codes:
   0    the search is done, whether or not it found anything better
-  1    a run of the default failed, or every trial; or the engine broke down; or the extra
-       optuna, or dask for --dask, isn't installed
+  1    a run of the default failed, or every trial; or the engine broke
+       down; or the extra optuna, or dask for --dask, isn't installed
   2    bad usage, or a wrong specification; nothing was run
   70   a bug in kschedfw
   130  interrupted; the results have the runs that were done

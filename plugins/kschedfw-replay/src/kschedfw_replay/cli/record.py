@@ -48,7 +48,8 @@ A directory that has a recording of this cluster already is gone on with; the ti
 \b
 Exit codes:
   0    ended by a signal, or after --for; or the file was read
-  2    bad usage, the cluster or the file can't be read, or DIRECTORY can't be written
+  2    bad usage, the cluster or the file can't be read, or DIRECTORY can't
+       be written
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C
 """

@@ -63,7 +63,8 @@ The metrics are {", ".join(METRICS)}; p50, p90 and p99 are in milliseconds.
 Exit codes:
   0    ended
   1    the extra metrics isn't installed
-  2    bad usage or a bad configuration, the address is taken, or the cluster can't be read
+  2    bad usage or a bad configuration, the address is taken, or the
+       cluster can't be read
   3    a condition of --fail-on holds at the end
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C
