@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +28,7 @@ from kschedfw.framework.profile import ExtensionPoint
 from kschedfw.framework.status import Code, Status
 from kschedfw.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from kschedfw.testing import FrameworkHarness
+from tests.plugins.batches import Asked as BothForms
 
 NOT_THE_PODS = "node(s) didn't match Pod's node affinity/selector"
 NOT_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
@@ -274,6 +277,15 @@ class TestScore:
         assert all(0 <= score <= 100 for score in scores.values())
         if any(weights.values()):
             assert scores[max(weights, key=lambda name: weights[name])] == 100
+
+
+@pytest.mark.parametrize(
+    "pod", [make_pod().build(), make_pod().node_selector(disk="hdd").build()], ids=["any", "selecting"]
+)
+def test_both_forms_refuse_and_score_alike_beside_an_added_affinity(pod: Pod) -> None:
+    added = attrs.evolve(requiring(SSD_ONLY), preferred=preferring((4, SSD_ONLY)).preferred)
+    both = BothForms.of(harness(added))
+    assert both.batch(pod, np.arange(3)) == both.scalar(pod, range(3))
 
 
 class TestArgs:
