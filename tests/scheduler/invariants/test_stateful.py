@@ -91,13 +91,6 @@ def test_many_steps(seeds: tuple[int, ...]) -> None:
     assert seen["FailedScheduling"] >= 80
 
 
-@pytest.mark.parametrize("complete_hints", [False, True])
-@pytest.mark.parametrize("seed", [1795323248, 5000098])
-def test_who_waits_for_the_flush_is_known(seed: int, complete_hints: bool) -> None:
-    """Worlds in which kube-scheduler's hints pass over a pod: one that an existing pod minds, one that is spread."""
-    run_world(seed, 1000, complete_hints=complete_hints)
-
-
 def test_there_are_enough_steps() -> None:
     assert len(SEEDS) * STEPS_PER_SEED >= 20_000
 

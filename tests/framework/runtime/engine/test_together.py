@@ -197,8 +197,11 @@ def decide_alike(planned: House, scalar: House, pods: Sequence[Pod]) -> None:
     assert scalar.together == 0
 
 
-@pytest.mark.parametrize("selector", [None, FirstByNameSelector()], ids=["drawn", "first by name"])
-@pytest.mark.parametrize("percentage", [0, 100])
+@pytest.mark.parametrize(
+    ("percentage", "selector"),
+    [(0, None), (100, FirstByNameSelector())],
+    ids=["sampled and drawn", "all and first by name"],
+)
 def test_stream_of_pods_gets_the_same_nodes_draws_and_counts(
     percentage: int, selector: HostSelector | None
 ) -> None:
@@ -212,7 +215,7 @@ def test_stream_of_pods_gets_the_same_nodes_draws_and_counts(
     template = make_pod("pod").build()
     pods = [
         sibling(template, number, random.choice([0, 250, 900, 3000]), random.choice([0, 2**30, 2**33]))
-        for number in range(120)
+        for number in range(60)
     ]
     pods = [with_token(pod) if number % 2 else pod for number, pod in enumerate(pods)]
     planned, scalar = two_houses(nodes, percentage=percentage, selector=selector)
@@ -224,7 +227,7 @@ def test_stream_of_pods_gets_the_same_nodes_draws_and_counts(
 def test_pods_with_terms_and_constraints_get_the_same_nodes(percentage: int) -> None:
     random = Random(2)
     pods = []
-    for number in range(100):
+    for number in range(50):
         template = random.choice(RELATED)
         pods.append(
             relative(template, number)
@@ -233,7 +236,7 @@ def test_pods_with_terms_and_constraints_get_the_same_nodes(percentage: int) -> 
         )
     planned, scalar = two_houses(zoned_nodes(120), percentage=percentage)
     decide_alike(planned, scalar, pods)
-    assert planned.together > 90
+    assert planned.together > 45
 
 
 def found_and_chosen(house: House, pod: Pod) -> tuple[list[int], int, str] | str:
@@ -253,12 +256,12 @@ def found_and_chosen(house: House, pod: Pod) -> tuple[list[int], int, str] | str
 def test_feasible_nodes_and_the_choice_among_them_can_be_had_one_after_the_other(percentage: int) -> None:
     random = Random(5)
     templates = [*RELATED, make_pod("plain").build()]
-    requests = [(random.choice([0, 250, 900, 3000]), random.choice([0, 2**30])) for _ in range(100)]
+    requests = [(random.choice([0, 250, 900, 3000]), random.choice([0, 2**30])) for _ in range(40)]
     pods = [sibling(random.choice(templates), number, *each) for number, each in enumerate(requests)]
     planned, scalar = two_houses(zoned_nodes(120), percentage=percentage)
     assert [found_and_chosen(planned, pod) for pod in pods] == [found_and_chosen(scalar, pod) for pod in pods]
     assert planned.random.getstate() == scalar.random.getstate()
-    assert planned.together > 90
+    assert planned.together > 35
 
 
 class TestKeptTotals:
