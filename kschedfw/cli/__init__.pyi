@@ -13,6 +13,8 @@ from .enabled import given_args as given_args
 from .exits import ExitCode as ExitCode
 from .exits import complain as complain
 from .exits import failure_summary as failure_summary
+from .exits import print_json as print_json
+from .exits import print_json_line as print_json_line
 from .exits import tell as tell
 from .exits import tell_failures as tell_failures
 from .formats import MANIFESTS as MANIFESTS
@@ -37,12 +39,15 @@ from .live import SourceCluster as SourceCluster
 from .live import SourceOption as SourceOption
 from .options import FILE as FILE
 from .options import FloatRange as FloatRange
+from .options import IntRange as IntRange
 from .options import SelectHost as SelectHost
 from .options import Values as Values
 from .options import attempt_time_option as attempt_time_option
 from .options import cluster_argument as cluster_argument
 from .options import format_option as format_option
 from .options import gates_option as gates_option
+from .options import json_lines_option as json_lines_option
+from .options import json_option as json_option
 from .options import kube_version_option as kube_version_option
 from .options import no_progress_option as no_progress_option
 from .options import parallelism_option as parallelism_option

@@ -14,8 +14,8 @@ from kschedfw.api.words import counted
 from kschedfw.cli.configurations import feature_gates as gates_of
 from kschedfw.cli.configurations import print_warnings, selected_configuration
 from kschedfw.cli.construction import refused_profile
-from kschedfw.cli.exits import ExitCode, complain
-from kschedfw.cli.options import FILE, gates_option, kube_version_option, provider_option
+from kschedfw.cli.exits import ExitCode, complain, print_json
+from kschedfw.cli.options import FILE, gates_option, json_option, kube_version_option, provider_option
 from kschedfw.config import (
     ConfigurationError,
     FeatureGates,
@@ -80,9 +80,6 @@ def config() -> None:
     pass
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
 @config.command("check", help=CHECK_HELP, short_help="Say what is wrong with configurations.")
 @click.argument(
     "files",
@@ -115,7 +112,7 @@ def check(
         if not as_json:
             verdict.tell()
     if as_json:
-        _print_json([verdict.to_json() for verdict in verdicts])
+        print_json([verdict.to_json() for verdict in verdicts])
     if unreadable:
         raise click.exceptions.Exit(ExitCode.BAD_INPUT)
     if any(verdict.errors for verdict in verdicts):
@@ -137,7 +134,7 @@ def show(
 ) -> None:
     configuration = selected_configuration(file, algorithm_provider, feature_gates, kube_version)
     if as_json:
-        _print_json(effective(configuration))
+        print_json(effective(configuration))
     else:
         print("\n".join(_shown(configuration)))
 
@@ -174,15 +171,11 @@ def diff(
     )
     differing = [path for path in {**before, **after} if before.get(path) != after.get(path)]
     if as_json:
-        _print_json([{"path": path, "a": before.get(path), "b": after.get(path)} for path in differing])
+        print_json([{"path": path, "a": before.get(path), "b": after.get(path)} for path in differing])
     else:
         print("".join(map("{}\n".format, _differences(differing, before, after))), end="")
     if differing:
         raise click.exceptions.Exit(DIFFERENT)
-
-
-def _print_json(content: object) -> None:
-    print(json.dumps(content, indent=2, ensure_ascii=False))
 
 
 @attrs.frozen

@@ -1,7 +1,8 @@
-"""Exit codes and messages on standard error."""
+"""Exit codes, messages on standard error, and JSON on standard output."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
@@ -47,6 +48,16 @@ def tell_failures(failures: Failures) -> None:
 
 def failure_summary(failures: Failures) -> str:
     return f"{counted(failures.count, 'failure')} of plugins"
+
+
+def print_json(content: object) -> None:
+    """Print a document of JSON to stdout."""
+    print(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def print_json_line(content: object) -> None:
+    """Print a document of JSON to stdout as one line, which a reader in a pipe gets at once."""
+    print(json.dumps(content, ensure_ascii=False), flush=True)
 
 
 def _write(lines: Iterable[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
 from kschedfw.cli.enabled import UsageError, check_name
-from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
+from kschedfw.cli.exits import ExitCode, complain, failure_summary, print_json, tell, tell_failures
 from kschedfw.cli.explain_output import (
     Context,
     chosen_cycle,
@@ -29,9 +28,11 @@ from kschedfw.cli.input_options import ClusterOptions, cluster_options
 from kschedfw.cli.inputs import Input, tell_notes
 from kschedfw.cli.options import (
     FILE,
+    IntRange,
     SelectHost,
     attempt_time_option,
     html_option,
+    json_option,
     seed_option,
     select_host_option,
     start_time_option,
@@ -43,7 +44,7 @@ from kschedfw.cluster import InMemoryCluster, Workload, claim_problems, missing_
 from kschedfw.cluster.workload_names import WorkloadName
 from kschedfw.config import SchedulerConfiguration
 from kschedfw.explain import Explaining, Explanation, Result, explain_pod, read_explanations
-from kschedfw.explain.as_json import as_json
+from kschedfw.explain.as_json import as_json as to_json
 from kschedfw.simulator import Decision, Failures, Outcome, Simulation
 from kschedfw.simulator.state import starting_clock
 
@@ -88,7 +89,7 @@ _PLACED = frozenset((Result.PLACED, Result.WAITING))
 @start_time_option
 @attempt_time_option
 @seed_option
-@click.option("--percentage", type=click.IntRange(0, 100), metavar="X", help="percentageOfNodesToScore.")
+@click.option("--percentage", type=IntRange(0, 100), metavar="X", help="percentageOfNodesToScore.")
 @click.option("--now", is_flag=True, help="Schedule the pod first, with the cluster as it is in the files.")
 @click.option(
     "--from",
@@ -97,11 +98,11 @@ _PLACED = frozenset((Result.PLACED, Result.WAITING))
     metavar="FILE",
     help="A file written by `kschedfw simulate --explain FILE`.",
 )
-@click.option("--attempt", type=click.IntRange(1), metavar="N", help="Which attempt. Default: the last one.")
+@click.option("--attempt", type=IntRange(1), metavar="N", help="Which attempt. Default: the last one.")
 @click.option("--node", metavar="NAME", help="Print all details of one node.")
 @click.option("--plugin", metavar="NAME", help="Print all answers of one plugin.")
-@click.option("--top", type=click.IntRange(1), default=5, metavar="N", help="How many nodes to show.")
-@click.option("--json", "as_json_", is_flag=True, help="Print JSON, with every node.")
+@click.option("--top", type=IntRange(1), default=5, metavar="N", help="How many nodes to show.")
+@json_option
 @html_option
 def explain(
     arguments: Sequence[str],
@@ -118,7 +119,7 @@ def explain(
     node: str | None,
     plugin: str | None,
     top: int,
-    as_json_: bool,
+    as_json: bool,
     html: Path | None,
 ) -> None:
     # First: a page that can't be written is refused before anything takes time.
@@ -170,7 +171,7 @@ def explain(
         if group is not None:
             cycles = cycles_of(attempts)
             cycle = chosen_cycle(cycles, attempt)
-            print_group(cycle, cycles, top=top, as_json=as_json_)
+            print_group(cycle, cycles, top=top, as_json=as_json)
             if page is not None:
                 page.write_group(cycles, cycle)
             if failures.count:
@@ -184,8 +185,8 @@ def explain(
         check_name("node", node, explanation.nodes)
     if plugin is not None:
         check_name("plugin", plugin, explanation.plugins)
-    if as_json_:
-        print(json.dumps({**as_json(explanation), **background.to_json()}, indent=2, ensure_ascii=False))
+    if as_json:
+        print_json({**to_json(explanation), **background.to_json()})
     else:
         print_explanation(explanation, attempts, background, node=node, plugin=plugin, top=top, end=end)
     if page is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -16,6 +15,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup, group_key
 from kschedfw.api.records import frozen
 from kschedfw.cli.enabled import UsageError, check_name
+from kschedfw.cli.exits import print_json
 from kschedfw.cli.inputs import Input
 from kschedfw.cli.output import missing_lines
 from kschedfw.cli.tables import block, plain_table, print_parts, stdout_console
@@ -195,7 +195,7 @@ def no_attempt(number: int, known: Sequence[int], of: str) -> UsageError:
 def print_group(step: GroupStep, cycles: Sequence[GroupStep], *, top: int, as_json: bool) -> None:
     """Print one of the cycles to stdout."""
     if as_json:
-        print(json.dumps(group_as_json(step), indent=2, ensure_ascii=False))
+        print_json(group_as_json(step))
     else:
         print_parts(stdout_console(), _group_parts(step, cycles, top))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from enum import Enum, StrEnum
 from math import isnan
@@ -23,6 +24,7 @@ from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSele
 _NONE = "none is installed, kschedfw-legacy has some"
 
 E = TypeVar("E", bound=Enum)
+Command = TypeVar("Command", bound=Callable[..., object])
 
 FILE: Final = click.Path(path_type=Path)
 """A file or a directory, which a shell completes."""
@@ -35,8 +37,21 @@ class Values(click.Choice[E]):
         return super().normalize_choice(choice.value if isinstance(choice, Enum) else choice, ctx)
 
 
-class FloatRange(click.FloatRange):
+class IntRange(click.IntRange):  # noqa: TID251  # made here
+    """A range of whole numbers."""
+
+    def __init__(self, min: int | None = None, max: int | None = None) -> None:
+        super().__init__(min, max)
+        # click ends the error about a text that is no number with this name; its own is "integer range".
+        self.name = f"whole number in the range {self._describe_range()}"
+
+
+class FloatRange(click.FloatRange):  # noqa: TID251  # made here
     """A range of numbers, in which NaN isn't."""
+
+    def __init__(self, min: float | None = None, max: float | None = None) -> None:
+        super().__init__(min, max)
+        self.name = f"number in the range {self._describe_range()}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = super().convert(value, param, ctx)
@@ -198,9 +213,17 @@ seed_option = click.option(
 )
 parallelism_option = click.option(
     "--parallelism",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=1,
     metavar="N",
     help="Threads for plugins. Faster only if plugins block; decisions don't change.",
 )
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with everything.")
+
+
+def json_lines_option(lines: str) -> Callable[[Command], Command]:
+    """Return the option `--json` of a command that prints a line of JSON for each of these."""
+    return click.option("--json", "as_json", is_flag=True, help=f"Print a line of JSON for {lines}.")
+
+
 no_progress_option = click.option("--no-progress", is_flag=True, help="No progress bar.")

@@ -20,7 +20,9 @@ from rich.text import Text
 from kschedfw.api.convert import json_name
 from kschedfw.api.quantity import Quantity
 from kschedfw.cli.construction import refused_plugin
+from kschedfw.cli.exits import print_json
 from kschedfw.cli.learned_facts import learned_facts
+from kschedfw.cli.options import json_option
 from kschedfw.cli.plugins_new import new_plugin
 from kschedfw.cli.tables import LIST_WIDTH, print_parts, stdout_console
 from kschedfw.config.effective import plain
@@ -186,17 +188,15 @@ WIDE = 160
 _LAID_OUT = re.compile(r"^(\s|[-*] |[|>])", re.MULTILINE)
 """A line of a paragraph that is a list, a table, a quotation or code."""
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
 
 @plugins.command("list", help="List every plugin that a profile may enable.")
-@_json_option
+@json_option
 def list_plugins(
     as_json: bool,
 ) -> None:
     found = summaries(Registry())
     if as_json:
-        print(json.dumps([each.to_json() for each in found], indent=2, ensure_ascii=False))
+        print_json([each.to_json() for each in found])
     else:
         console = stdout_console(LIST_WIDTH)
         print_parts(console, _wide(found) if console.width >= WIDE else _narrow(found))
@@ -204,7 +204,7 @@ def list_plugins(
 
 @plugins.command("show", help="Show one plugin: what it does, its arguments and its hooks.")
 @click.argument("name", metavar="NAME", help="The plugin's name, as in a profile.")
-@_json_option
+@json_option
 def show_plugin(
     name: str,
     as_json: bool,
@@ -214,7 +214,7 @@ def show_plugin(
     learned = learned_facts(registry, name) if found.pure else {}
     if as_json:
         tried = {"learned": learned} if found.pure else {}
-        print(json.dumps({**found.to_json(), **tried}, indent=2, ensure_ascii=False))
+        print_json({**found.to_json(), **tried})
     else:
         print_parts(stdout_console(), _parts(found, learned))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -17,7 +16,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.api.words import counted
 from kschedfw.cli.enabled import UsageError
-from kschedfw.cli.exits import ExitCode, complain, failure_summary, tell, tell_failures
+from kschedfw.cli.exits import ExitCode, complain, failure_summary, print_json, tell, tell_failures
 from kschedfw.cli.input_options import ClusterOptions, cluster_options
 from kschedfw.cli.inputs import (
     Input,
@@ -27,10 +26,12 @@ from kschedfw.cli.inputs import (
 )
 from kschedfw.cli.options import (
     FILE,
+    IntRange,
     SelectHost,
     attempt_time_option,
     cluster_argument,
     html_option,
+    json_option,
     no_progress_option,
     parallelism_option,
     select_host_option,
@@ -97,7 +98,7 @@ Exit codes:
 )
 @click.option(
     "--percentage",
-    type=click.IntRange(0, 100),
+    type=IntRange(0, 100),
     metavar="X",
     help="percentageOfNodesToScore; 0 is kube-scheduler's own rule. Replaces the configuration's value; a"
     " profile's own takes precedence.",
@@ -110,7 +111,7 @@ Exit codes:
     metavar="FILE",
     help="Write the details of every attempt (JSON lines; see `kschedfw explain --from`).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, with every decision.")
+@json_option
 @html_option
 @no_progress_option
 @click.option(
@@ -184,7 +185,7 @@ def simulate(
     if lacking:
         complain(f"nothing to simulate: {lacking}", ExitCode.NOTHING_TO_DO)
     if as_json:
-        print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        print_json(report.to_json())
     else:
         print_report(report)
     if page is not None and timeline is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -14,8 +13,8 @@ import click
 from kschedfw.api.field_errors import printable
 from kschedfw.api.records import frozen
 from kschedfw.api.words import counted
-from kschedfw.cli.exits import ExitCode, complain, tell
-from kschedfw.cli.options import FILE
+from kschedfw.cli.exits import ExitCode, complain, print_json, tell
+from kschedfw.cli.options import FILE, json_option
 from kschedfw.testing.case_runner import Runner, shown_problems
 from kschedfw.testing.cases import SUFFIXES, Case, CaseError, find_suites, read_cases
 
@@ -63,7 +62,7 @@ class CaseResult:
     "paths", type=FILE, nargs=-1, required=True, metavar="PATH...", help="Suites, or directories of them."
 )
 @click.option("--update", is_flag=True, help="Write the files of `placements` instead of comparing them.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@json_option
 @click.option("--junit", type=FILE, metavar="FILE", help="Also write the results as JUnit's XML, for CI.")
 def run_suites(
     paths: Sequence[Path],
@@ -86,7 +85,7 @@ def run_suites(
         ET.ElementTree(_junit(results)).write(junit, encoding="utf-8", xml_declaration=True)
     outcomes = [result.outcome for result in results]
     if as_json:
-        print(json.dumps([result.to_json() for result in results], indent=2, ensure_ascii=False))
+        print_json([result.to_json() for result in results])
     else:
         told = (f"{outcomes.count(each)} {each}" for each in dict.fromkeys(("passed", *outcomes)))
         print(f"{counted(len(results), 'case')}: {', '.join(told)}")

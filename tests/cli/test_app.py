@@ -557,6 +557,21 @@ class TestBadInput:
         assert (result.code, result.out) == (2, "")
         assert "Error:" in result.err
 
+    @pytest.mark.parametrize(
+        ("args", "expected"),
+        [
+            (
+                ["simulate", "x", "--percentage", "x"],
+                "'x' is not a valid whole number in the range 0<=x<=100.",
+            ),
+            (["explain", "x", "--top", "1.5"], "'1.5' is not a valid whole number in the range x>=1."),
+        ],
+    )
+    def test_a_text_that_is_no_number_of_a_range_is_told_the_range(
+        self, kschedfw_command: Command, args: list[str], expected: str
+    ) -> None:
+        assert expected in " ".join(kschedfw_command(*args).err.split())
+
     def test_format_that_no_installed_distribution_reads_is_refused(
         self, kschedfw_command: Command, tmp_path: Path
     ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -16,15 +15,16 @@ from kschedfw.cli import (
     UsageError,
     check_name,
     cluster_options,
+    json_option,
     labelled_progress_bar,
     no_progress_option,
+    print_json,
     seed_option,
 )
 from kschedfw_advisor.cli.drain_output import print_drain, to_json
 from kschedfw_advisor.cli.what_if_input import (
     asked_about,
     ignore_pending_option,
-    json_option,
     schedule_pending,
 )
 from kschedfw_advisor.drain_plan import emptydir_data, plan_drain
@@ -97,7 +97,7 @@ def drain(
                 refused = (each.pod for each in plan.steps if each.is_refused)
                 causes = causes_by_pod(trial, refused) if as_json else {}
         if as_json:
-            print(json.dumps(to_json(plan, asked.background, causes), indent=2, ensure_ascii=False))
+            print_json(to_json(plan, asked.background, causes))
         else:
             print_drain(plan, asked.background)
     if not plan.succeeds:

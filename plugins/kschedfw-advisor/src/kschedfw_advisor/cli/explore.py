@@ -16,6 +16,7 @@ from kschedfw.cli import (
     ClusterOptions,
     ExitCode,
     FloatRange,
+    IntRange,
     Live,
     candidates_of,
     cluster_argument,
@@ -65,7 +66,7 @@ Exit codes:
 @reschedule_option
 @seed_option
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="0 takes a free port.")
+@click.option("--port", type=IntRange(0, 65535), default=0, metavar="N", help="0 takes a free port.")
 @click.option(
     "--allowed-host",
     multiple=True,

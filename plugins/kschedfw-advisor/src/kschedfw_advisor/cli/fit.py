@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -13,11 +12,14 @@ from kschedfw.cli import (
     FILE,
     ClusterOptions,
     ExitCode,
+    IntRange,
     UsageError,
     cluster_argument,
     cluster_options,
+    json_option,
     labelled_progress_bar,
     no_progress_option,
+    print_json,
     seed_option,
 )
 from kschedfw_advisor.cli.fit_output import Answer, Fits, print_fit
@@ -25,7 +27,6 @@ from kschedfw_advisor.cli.pod_templates import PodOptions, PodTemplate, Template
 from kschedfw_advisor.cli.what_if_input import (
     asked_about,
     ignore_pending_option,
-    json_option,
     schedule_pending,
 )
 from kschedfw_advisor.quotas import allowances
@@ -83,7 +84,7 @@ Exit codes:
 )
 @click.option(
     "--at-most",
-    type=click.IntRange(1, 1_000_000),
+    type=IntRange(1, 1_000_000),
     default=10_000,
     metavar="N",
     help="Stop after so many replicas of a pod.",
@@ -91,9 +92,7 @@ Exit codes:
 @cluster_options
 @ignore_pending_option
 @seed_option
-@click.option(
-    "--top", type=click.IntRange(1), default=5, metavar="N", help="How many nodes to name in each row."
-)
+@click.option("--top", type=IntRange(1), default=5, metavar="N", help="How many nodes to name in each row.")
 @json_option
 @no_progress_option
 def fit(
@@ -143,7 +142,7 @@ def fit(
             asked.background,
         )
         if as_json:
-            print(json.dumps(answer.to_json(), indent=2, ensure_ascii=False))
+            print_json(answer.to_json())
         else:
             print_fit(answer, top=top)
     if not all(each.fit.count and (each.allowed is None or each.allowed.count) for each in answer.alone):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,18 +12,21 @@ from kschedfw import Node
 from kschedfw.cli import (
     ClusterOptions,
     ExitCode,
+    IntRange,
     UsageError,
     check_name,
     cluster_argument,
     cluster_options,
+    json_option,
     labelled_progress_bar,
     no_progress_option,
+    print_json,
     seed_option,
 )
 from kschedfw.cluster import WorkloadName, workload_of, workload_of_controller
 from kschedfw_advisor.cli.node_groups import node_group_option, node_groups_of
 from kschedfw_advisor.cli.pending_output import print_odd_amounts, print_pending, to_json
-from kschedfw_advisor.cli.what_if_input import Asked, asked_about, json_option
+from kschedfw_advisor.cli.what_if_input import Asked, asked_about
 from kschedfw_advisor.lint import odd_amounts
 from kschedfw_advisor.pending import About, explain_pending, kinds_by_default, not_misspelt
 
@@ -53,14 +55,14 @@ Exit codes:
 @seed_option
 @click.option(
     "--top",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=3,
     metavar="N",
     help="How many changes to show for each kind of pod.",
 )
 @click.option(
     "--kinds",
-    type=click.IntRange(0),
+    type=IntRange(0),
     metavar="N",
     help="For how many kinds of pods to look for help, those with the most pods first; by default 20, and more "
     "in clusters of less than 1,000 nodes.",
@@ -109,7 +111,7 @@ def pending(
             found = to_json(answer, background)
             if lint:
                 found["oddAmounts"] = [each.to_json() for each in odd]
-            print(json.dumps(found, indent=2, ensure_ascii=False))
+            print_json(found)
         else:
             print_pending(answer, background, top=top)
             if odd:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,8 +12,10 @@ from kschedfw.cli import (
     ExitCode,
     cluster_argument,
     cluster_options,
+    json_option,
     labelled_progress_bar,
     no_progress_option,
+    print_json,
     seed_option,
 )
 from kschedfw_advisor.cli.node_groups import node_group_option, node_groups_of
@@ -22,7 +23,6 @@ from kschedfw_advisor.cli.scale_down_output import print_scale_down, to_json
 from kschedfw_advisor.cli.what_if_input import (
     asked_about,
     ignore_pending_option,
-    json_option,
     schedule_pending,
 )
 from kschedfw_advisor.scale_down import plan_scale_down
@@ -79,7 +79,7 @@ def scale_down(
                 asked.what_if, groups, delete_emptydir_data=delete_emptydir_data, progress=progress
             )
         if as_json:
-            print(json.dumps(to_json(answer, asked.background), indent=2, ensure_ascii=False))
+            print_json(to_json(answer, asked.background))
         else:
             print_scale_down(answer, asked.background)
     if not answer.removals:

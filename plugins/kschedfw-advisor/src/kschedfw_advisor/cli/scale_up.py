@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,13 +14,15 @@ from kschedfw.cli import (
     cluster_argument,
     cluster_options,
     counted,
+    json_option,
     labelled_progress_bar,
     no_progress_option,
+    print_json,
     seed_option,
 )
 from kschedfw_advisor.cli.node_groups import node_group_option, node_groups_of
 from kschedfw_advisor.cli.scale_up_output import print_scale_up, to_json
-from kschedfw_advisor.cli.what_if_input import asked_about, json_option
+from kschedfw_advisor.cli.what_if_input import asked_about
 from kschedfw_advisor.quotas import uncreated
 from kschedfw_advisor.scale_up import plan_scale_up
 
@@ -74,7 +75,7 @@ def scale_up(
             for each in lacking
         )
         if as_json:
-            print(json.dumps(to_json(answer, groups, background, lacking), indent=2, ensure_ascii=False))
+            print_json(to_json(answer, groups, background, lacking))
         else:
             print_scale_up(answer, groups, background)
     if answer.best.refused:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -27,7 +26,9 @@ from kschedfw.cli import (
     cluster_argument,
     cluster_options,
     counted,
+    json_option,
     no_progress_option,
+    print_json,
     print_parts,
     reading_bar,
     refusal_notes,
@@ -38,7 +39,6 @@ from kschedfw.explain import SCHEMA_VERSION
 from kschedfw.what_if import ScalingPlan
 from kschedfw_advisor.cli import scaling_plan
 from kschedfw_advisor.cli.scaling_plan import read_plan
-from kschedfw_advisor.cli.what_if_input import json_option
 from kschedfw_advisor.cli.what_if_output import counts_text
 from kschedfw_advisor.explore.changes import Change
 from kschedfw_advisor.explore.outcome import MOVES, Move, SimulatedOutcome, moves
@@ -122,7 +122,7 @@ def what_if(
         found = difference(bench, wanted)
     notes = [*loaded.notes, *refusal_notes(loaded.refused), *found.after.notes]
     if as_json:
-        print(json.dumps(to_json(found, notes), indent=2, ensure_ascii=False))
+        print_json(to_json(found, notes))
     else:
         print_parts(stdout_console(), _parts(found, notes))
     if found.has_lost:
@@ -139,7 +139,7 @@ def _check(
         except KschedfwError as error:
             raise UsageError(str(error)) from None
         if as_json:
-            print(json.dumps(scaling_plan.to_json(found, notes), indent=2, ensure_ascii=False))
+            print_json(scaling_plan.to_json(found, notes))
         else:
             told = [block(*(f"note: {note}" for note in notes))] if notes else []
             print_parts(stdout_console(), [*scaling_plan.parts(found), *told])

@@ -44,8 +44,6 @@ ignore_pending_option = click.option(
 LabelledProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with everything.")
-
 
 @attrs.frozen
 class Asked:

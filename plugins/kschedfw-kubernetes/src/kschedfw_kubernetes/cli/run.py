@@ -21,6 +21,7 @@ from kschedfw.api.reading import read_duration
 from kschedfw.cli import (
     FILE,
     ExitCode,
+    IntRange,
     UsageError,
     complain,
     gates_option,
@@ -180,7 +181,7 @@ class _GoFlags(click.Command):
 )
 @click.option(
     "--secure-port",
-    type=click.IntRange(0, 65535),
+    type=IntRange(0, 65535),
     default=10259,
     metavar="N",
     help="The port for that, with https; 0: none.",

@@ -19,6 +19,7 @@ from kschedfw.api import how_to_install, without_collections
 from kschedfw.cli import (
     FILE,
     ExitCode,
+    IntRange,
     ReadingOptions,
     UsageError,
     complain,
@@ -102,7 +103,7 @@ Exit codes:
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=IntRange(0, 65535),
     default=8888,
     metavar="N",
     help="0 takes a free port and prints it.",
@@ -124,14 +125,14 @@ Exit codes:
 )
 @click.option(
     "--max-body-mib",
-    type=click.IntRange(1, 1024),
+    type=IntRange(1, 1024),
     default=64,
     metavar="N",
     help="The largest request body. All requests together may have twice as much.",
 )
 @click.option(
     "--parallelism",
-    type=click.IntRange(1),
+    type=IntRange(1),
     default=1,
     metavar="N",
     help="Threads for plugins. Faster only if plugins block.",

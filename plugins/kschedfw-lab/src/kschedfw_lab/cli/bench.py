@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,12 +27,15 @@ from kschedfw.cli import (
     FILE,
     ExitCode,
     FloatRange,
+    IntRange,
     UsageError,
     Values,
     changed_default_profile,
     complain,
     enabled_plugin,
+    json_option,
     no_progress_option,
+    print_json,
     progress_bar,
     selected_configuration,
     selected_profile,
@@ -100,29 +102,29 @@ Exit codes:
 )
 @click.option(
     "--nodes",
-    type=click.IntRange(1),
+    type=IntRange(1),
     metavar="N",
     help="Default: the workload's. The numbers of pods change in proportion, unless given.",
 )
 @click.option(
-    "--init-pods", type=click.IntRange(0), metavar="M", help="Pods that are placed before the measurement."
+    "--init-pods", type=IntRange(0), metavar="M", help="Pods that are placed before the measurement."
 )
-@click.option("--pods", type=click.IntRange(1), metavar="P", help="Measured pods.")
+@click.option("--pods", type=IntRange(1), metavar="P", help="Measured pods.")
 @click.option(
     "--devices",
-    type=click.IntRange(1),
+    type=IntRange(1),
     metavar="D",
     help="Devices of each node, in workloads about devices. Default: the workload's.",
 )
 @click.option(
     "--members",
-    type=click.IntRange(1),
+    type=IntRange(1),
     metavar="G",
     help="Pods of each group, in workloads of groups. Default: the workload's.",
 )
 @click.option(
     "--racks",
-    type=click.IntRange(1),
+    type=IntRange(1),
     metavar="R",
     help="Racks of the nodes, of which each group keeps to one, in workloads of groups. With 1 it may be "
     "anywhere. Default: the workload's.",
@@ -136,7 +138,7 @@ Exit codes:
 )
 @click.option(
     "--percentage",
-    type=click.IntRange(0, 100),
+    type=IntRange(0, 100),
     metavar="X",
     help="percentageOfNodesToScore; 0 is kube-scheduler's own rule. Default: that of --profile, or else "
     "both 0 and 100.",
@@ -185,7 +187,7 @@ Exit codes:
 )
 @click.option(
     "--repeats",
-    type=click.IntRange(LEAST_REPEATS),
+    type=IntRange(LEAST_REPEATS),
     metavar="N",
     help=f"For --forms: how often each form is measured. Default: {REPEATS}.",
 )
@@ -203,7 +205,7 @@ Exit codes:
     metavar="SECONDS",
     help="End a measurement after this time, even if pods are left.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@json_option
 @keep_option
 @no_progress_option
 def bench(
@@ -330,7 +332,7 @@ def bench(
     if problem:
         complain(problem, ExitCode.FAILED)
     if as_json:
-        print(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+        print_json(report.to_json())
     else:
         print_bench_report(report)
     if problem:

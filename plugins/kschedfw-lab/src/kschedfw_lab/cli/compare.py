@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -16,6 +15,7 @@ from kschedfw.cli import (
     FILE,
     ExitCode,
     Input,
+    IntRange,
     Live,
     ReadingOptions,
     SelectHost,
@@ -27,12 +27,14 @@ from kschedfw.cli import (
     complain,
     failure_summary,
     format_option,
+    json_option,
     labelled_progress_bar,
     lack_of_work,
     live_options,
     no_progress_option,
     parallelism_option,
     pods_option,
+    print_json,
     read_input,
     reading_bar,
     reading_options,
@@ -112,17 +114,12 @@ Exit codes:
 )
 @click.option(
     "--show",
-    type=click.IntRange(0),
+    type=IntRange(0),
     default=5,
     metavar="N",
     help="How many of the pods that fared differently to list.",
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print the comparison as JSON, with every node and every pod that moved.",
-)
+@json_option
 @click.option("--html", type=FILE, metavar="FILE", help="Also write an HTML page with plots.")
 @keep_option
 @no_progress_option
@@ -192,7 +189,7 @@ def compare(
     failed = [] if comparison.interrupted else failed_conditions(comparison, conditions)
     if as_json:
         document = {**comparison.to_json(), "failed": [each.to_json() for each in failed]}
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
     else:
         print_comparison(comparison, show=show)
     if write_page is not None:

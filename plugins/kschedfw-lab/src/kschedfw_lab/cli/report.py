@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from kschedfw.cli import FILE, ExitCode, complain, counted
+from kschedfw.cli import FILE, ExitCode, complain, counted, json_option, print_json
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.cli.report_output import print_analysis
 from kschedfw_lab.report.analysis import analyse
@@ -52,14 +51,12 @@ Exit codes:
     metavar="NAME",
     help="A metric, or a pattern: 'utilisation.*'. Repeatable; default: all.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the figures as JSON; a page is written only with --html."
-)
+@json_option
 @click.option(
     "--html",
     type=FILE,
     metavar="FILE",
-    help="Where the page goes; default: report.html in the directory.",
+    help="Where the page goes. Default: report.html in the directory; none with --json.",
 )
 def report(
     results: Path,
@@ -83,7 +80,7 @@ def report(
         series = read_series(results) if results.is_dir() else None
         page.write(analysis, runs, series, title=results.resolve().name)
     if as_json:
-        print(json.dumps(document(analysis), indent=2, ensure_ascii=False))
+        print_json(document(analysis))
     else:
         print_analysis(analysis)
     if page is not None and not as_json:

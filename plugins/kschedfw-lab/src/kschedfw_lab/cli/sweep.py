@@ -13,9 +13,19 @@ from attrs import frozen
 
 from kschedfw.api import FieldErrors
 from kschedfw.api.reading import read_duration
-from kschedfw.cli import FILE, ExitCode, UsageError, complain, no_progress_option, progress_bar, tell
+from kschedfw.cli import (
+    FILE,
+    ExitCode,
+    IntRange,
+    UsageError,
+    complain,
+    json_lines_option,
+    no_progress_option,
+    progress_bar,
+    tell,
+)
 from kschedfw.scheduler import MissingExtraError
-from kschedfw_lab.cli.sweep_output import print_dry_run, print_json_line, print_summary
+from kschedfw_lab.cli.sweep_output import print_dry_run, print_run, print_summary
 from kschedfw_lab.sweep.dask import TIMEOUT, dask_engine
 from kschedfw_lab.sweep.engine import Engine, local_engine
 from kschedfw_lab.sweep.errors import EngineError
@@ -98,7 +108,7 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     @click.option(
         "--workers",
-        type=click.IntRange(1, 1024),
+        type=IntRange(1, 1024),
         metavar="N",
         help="How many processes. Default: the processors.",
     )
@@ -140,9 +150,7 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
     is_flag=True,
     help="List the runs, and estimate how long they take: the first one is done to see.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print a line of JSON for each run, and one at the end."
-)
+@json_lines_option("each run, and one at the end")
 @no_progress_option
 def sweep(
     spec: Path,
@@ -208,7 +216,7 @@ def _seconds_of_first(runs: Sequence[Run]) -> float:
 def _progress(bar: Callable[[int, int], None] | None, *, as_json: bool) -> Progress:
     def tell_of(run: Run, outcome: RunOutcome, done: int, total: int) -> None:
         if as_json:
-            print_json_line(run, outcome, done, total)
+            print_run(run, outcome, done, total)
         if bar is not None:
             bar(done, total)
 

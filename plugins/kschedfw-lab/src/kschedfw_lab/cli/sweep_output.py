@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kschedfw.api.reading import printable
-from kschedfw.cli import counted, tell
+from kschedfw.cli import counted, print_json_line, tell
 from kschedfw_lab.sweep.engine import Engine
 from kschedfw_lab.sweep.plan import Plan
 from kschedfw_lab.sweep.runs import Run, RunOutcome
 from kschedfw_lab.sweep.sweeping import Summary
 
 
-def print_json_line(run: Run, outcome: RunOutcome, done: int, total: int) -> None:
+def print_run(run: Run, outcome: RunOutcome, done: int, total: int) -> None:
     """Print a finished run as a line of JSON."""
-    _print_json(
+    print_json_line(
         {
             **_run_json(run),
             "metrics": dict(outcome.metrics),
@@ -33,8 +33,10 @@ def print_dry_run(plan: Plan, todo: Sequence[Run], seconds: float, engine: Engin
     in_all = seconds * len(todo) / min(engine.workers, max(1, len(todo)))
     if as_json:
         for run in todo:
-            _print_json(_run_json(run))
-        _print_json({"runs": len(plan.runs), "toDo": len(todo), "secondsPerRun": seconds, "seconds": in_all})
+            print_json_line(_run_json(run))
+        print_json_line(
+            {"runs": len(plan.runs), "toDo": len(todo), "secondsPerRun": seconds, "seconds": in_all}
+        )
         return
     for run in todo:
         print(f"{run.key}  {values_of(run)}")
@@ -55,7 +57,7 @@ def print_summary(summary: Summary, plan: Plan, directory: Path, seconds: float,
     errors = Counter(each.error for each in summary.results.runs() if each.error)
     tell([f"{counted(count, 'run')} failed: {error}" for error, count in errors.most_common()])
     if as_json:
-        _print_json(
+        print_json_line(
             {
                 "results": str(directory),
                 "runs": len(plan.runs),
@@ -114,7 +116,3 @@ def duration(seconds: float) -> str:
 
 def _run_json(run: Run) -> dict[str, object]:
     return {"run": run.key, "factors": dict(run.values)}
-
-
-def _print_json(content: dict[str, object]) -> None:
-    print(json.dumps(content, ensure_ascii=False), flush=True)

@@ -10,7 +10,17 @@ from statistics import fmean
 import click
 
 from kschedfw.api.reading import printable
-from kschedfw.cli import FILE, ExitCode, complain, counted, no_progress_option, progress_bar, tell
+from kschedfw.cli import (
+    FILE,
+    ExitCode,
+    complain,
+    counted,
+    json_option,
+    no_progress_option,
+    print_json,
+    progress_bar,
+    tell,
+)
 from kschedfw.scheduler import MissingExtraError
 from kschedfw_lab.cli.sweep import EngineChoice, engine_options
 from kschedfw_lab.cli.sweep_output import duration
@@ -51,7 +61,7 @@ Exit codes:
 @click.argument("spec", type=FILE, metavar="SPEC", help="The specification, a YAML file.")
 @engine_options
 @click.option("--resume", is_flag=True, help="Use the runs that the results have already.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@json_option
 @no_progress_option
 def tune(
     spec: Path,
@@ -92,7 +102,7 @@ def tune(
     except (MissingExtraError, EngineError, TuningError) as error:
         raise click.exceptions.Exit(complain(str(error), ExitCode.FAILED)) from None
     if as_json:
-        print(json.dumps({"results": str(directory), **tuned.to_json()}, ensure_ascii=False))
+        print_json({"results": str(directory), **tuned.to_json()})
         return
     _print(tuned)
     print(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from functools import partial
 
 import attrs
 
+from kschedfw.cli import print_json
 from kschedfw_lab.packing.churn import measure
 from kschedfw_lab.packing.policies import Policy
 from kschedfw_lab.packing.statements import StatementVerdict, statements_table, table, verdicts
@@ -62,7 +62,7 @@ def _show(reproduced: Reproduced, *, as_json: bool) -> None:
     found = list(verdicts(runs))
     if as_json:
         rows = [{**run.factors, **run.metrics} for of_one in runs.values() for run in of_one]
-        print(json.dumps({"statements": [_json(each) for each in found], "runs": rows}))
+        print_json({"statements": [_json(each) for each in found], "runs": rows})
     elif runs:
         print(*table(runs), "", *statements_table(found), sep="\n")
 

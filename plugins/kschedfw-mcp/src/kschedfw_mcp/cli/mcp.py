@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from kschedfw.api import how_to_install
-from kschedfw.cli import FILE, ExitCode, FloatRange, UsageError, cluster_argument, complain
+from kschedfw.cli import FILE, ExitCode, FloatRange, IntRange, UsageError, cluster_argument, complain
 from kschedfw_mcp.questions import Limits, Source
 
 TOKEN: Final = "KSCHEDFW_MCP_TOKEN"
@@ -55,7 +55,7 @@ Exit codes:
 )
 @click.option(
     "--http",
-    type=click.IntRange(0, 65535),
+    type=IntRange(0, 65535),
     metavar="PORT",
     help="Serve streamable HTTP on 127.0.0.1; 0 takes a free port.",
 )
@@ -68,7 +68,7 @@ Exit codes:
 )
 @click.option(
     "--most-bytes",
-    type=click.IntRange(2000, 10_000_000),
+    type=IntRange(2000, 10_000_000),
     default=30_000,
     metavar="N",
     help="The size of an answer; longer lists are shortened.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import sys
@@ -26,7 +25,16 @@ from rich.console import Console
 from kschedfw import Clock, SystemClock
 from kschedfw.api import FieldErrors, QuantityError, parse_quantity, read_manifests
 from kschedfw.api.reading import read_duration
-from kschedfw.cli import FILE, UsageError, Values, counted, no_progress_option, tell
+from kschedfw.cli import (
+    FILE,
+    UsageError,
+    Values,
+    counted,
+    json_lines_option,
+    no_progress_option,
+    print_json_line,
+    tell,
+)
 from kschedfw_replay.cli.stop_signal import StopSignal, stop_signal
 from kschedfw_replay.importing.alibaba import read_alibaba_2018
 from kschedfw_replay.importing.audit import policy, read_audit_log
@@ -185,9 +193,7 @@ def _size(text: str) -> int:
     is_eager=True,
     help="Print the audit policy with which kube-apiserver logs what --format audit needs, and exit.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print a line of JSON about the recording every ten seconds."
-)
+@json_lines_option("every ten seconds of the recording")
 @no_progress_option
 def record(
     out: Path,
@@ -326,7 +332,7 @@ class _Recording:
             "errors": dict(self._recorder.errors()),
             "ended": ended,
         }
-        print(json.dumps(line, ensure_ascii=False), flush=True)
+        print_json_line(line)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -22,11 +21,14 @@ from kschedfw.api.reading import UnreadableError, content_of
 from kschedfw.cli import (
     FILE,
     ExitCode,
+    IntRange,
     UsageError,
     candidates_by_version,
     candidates_of,
     complain,
+    json_option,
     no_progress_option,
+    print_json,
     seed_option,
     tell,
 )
@@ -96,7 +98,7 @@ def _moment(text: str) -> float:
 @seed_option
 @click.option(
     "--explain",
-    type=click.IntRange(0),
+    type=IntRange(0),
     default=EXPLAINED,
     metavar="N",
     help="Explain so many of the pods that moved, under each configuration.",
@@ -115,7 +117,7 @@ def _moment(text: str) -> float:
     help="Exit with 3 if this holds for any configuration: lost, 'moved > 5%', 'pending > baseline.pending', "
     "'wait.p95 > baseline.wait.p95 + 5' … The baseline is what really happened. Repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@json_option
 @keep_option
 @no_progress_option
 def replay(
@@ -174,7 +176,7 @@ def replay(
             "unfinished": bool(records.unfinished or damages),
             "failed": [each.to_json() for each in failed],
         }
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
     else:
         print_replays(comparison)
     for failure in failed:

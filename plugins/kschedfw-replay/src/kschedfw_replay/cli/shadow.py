@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -22,10 +21,13 @@ from kschedfw.api.reading import read_duration
 from kschedfw.cli import (
     FILE,
     ExitCode,
+    IntRange,
     UsageError,
     complain,
     gates_option,
+    json_lines_option,
     kube_version_option,
+    print_json_line,
     print_parts,
     seed_option,
     selected_configuration,
@@ -92,20 +94,15 @@ def _duration(text: str) -> float:
 @click.option("--context", metavar="NAME", help="Which context of the kubeconfig. Default: the current one.")
 @seed_option
 @click.option("--for", "for_", type=_duration, metavar="DURATION", help="End after this time, such as 1h30m.")
-@click.option("--decisions", type=click.IntRange(1), metavar="N", help="End after this many decisions.")
+@click.option("--decisions", type=IntRange(1), metavar="N", help="End after this many decisions.")
 @click.option(
     "--fail-on", multiple=True, metavar="CONDITION", help="Exit with 3 if this holds at the end. Repeatable."
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print each decision as a line of JSON, and a summary as the last.",
-)
+@json_lines_option("each decision, and one at the end, the summary")
 @click.option("--bind-address", default="127.0.0.1", metavar="ADDRESS", help="Where metrics are served.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=IntRange(0, 65535),
     metavar="N",
     help="Serve /metrics and /healthz there; 0 takes a free port.",
 )
@@ -212,7 +209,7 @@ class _View:
     def of(cls, *, as_json: bool) -> _View:
         """The view for standard output as it is."""
         if as_json:
-            return cls(_print_json, None, as_json=True)
+            return cls(lambda comparison: print_json_line(comparison.to_json()), None, as_json=True)
         if not sys.stdout.isatty():
             return cls(_print_line, None, as_json=False)
         # Without a thread of its own: the table is drawn where the tally changes.
@@ -237,13 +234,9 @@ class _View:
     def end(self, tally: Tally) -> None:
         """Print the summary."""
         if self._as_json:
-            print(json.dumps({"summary": tally.to_json()}, ensure_ascii=False), flush=True)
+            print_json_line({"summary": tally.to_json()})
         else:
             print_parts(stdout_console(), [summary(tally)])
-
-
-def _print_json(comparison: Comparison) -> None:
-    print(json.dumps(comparison.to_json(), ensure_ascii=False), flush=True)
 
 
 def _print_line(comparison: Comparison) -> None:
