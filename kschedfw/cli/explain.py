@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 import attrs
@@ -11,6 +10,7 @@ import click
 
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import group_key
+from kschedfw.cli.configurations import ConfigurationChoice
 from kschedfw.cli.enabled import UsageError, check_name
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, print_json, tell, tell_failures
 from kschedfw.cli.explain_output import (
@@ -24,22 +24,22 @@ from kschedfw.cli.explain_output import (
     print_explanation,
     print_group,
 )
-from kschedfw.cli.input_options import ClusterOptions, cluster_options
 from kschedfw.cli.inputs import Input, tell_notes
+from kschedfw.cli.option_groups import (
+    InputOptions,
+    SimulationOptions,
+    configuration_options,
+    input_options,
+    simulation_options,
+)
 from kschedfw.cli.options import (
     FILE,
     IntRange,
-    SelectHost,
-    attempt_time_option,
     html_option,
     json_option,
-    seed_option,
-    select_host_option,
-    start_time_option,
 )
 from kschedfw.cli.output import missing_of, page_of, reading_bar
-from kschedfw.cli.reschedule import ALL, NODE, reschedule_option
-from kschedfw.cli.reschedule import reschedule as free_bound_pods
+from kschedfw.cli.reschedule import ALL, NODE
 from kschedfw.cluster import InMemoryCluster, Workload, claim_problems, missing_objects, workload_of
 from kschedfw.cluster.workload_names import WorkloadName
 from kschedfw.config import SchedulerConfiguration
@@ -83,12 +83,9 @@ _PLACED = frozenset((Result.PLACED, Result.WAITING))
 @click.argument(
     "arguments", nargs=-1, required=True, metavar="CLUSTER... POD", help="Manifests, and the pod to explain."
 )
-@cluster_options
-@select_host_option
-@reschedule_option
-@start_time_option
-@attempt_time_option
-@seed_option
+@input_options
+@configuration_options
+@simulation_options
 @click.option("--percentage", type=IntRange(0, 100), metavar="X", help="percentageOfNodesToScore.")
 @click.option("--now", is_flag=True, help="Schedule the pod first, with the cluster as it is in the files.")
 @click.option(
@@ -106,12 +103,9 @@ _PLACED = frozenset((Result.PLACED, Result.WAITING))
 @html_option
 def explain(
     arguments: Sequence[str],
-    given: ClusterOptions,
-    select_host: SelectHost,
-    reschedule: Sequence[str],
-    start_time: datetime | None,
-    attempt_time: float | None,
-    seed: int,
+    given: InputOptions,
+    chosen: ConfigurationChoice,
+    simulated: SimulationOptions,
     percentage: int | None,
     now: bool,
     recorded: Path | None,
@@ -138,11 +132,11 @@ def explain(
         _check_order(files, name)
         paths = [Path(path) for path in files]
         # First, since a live cluster is asked for the kinds of objects that the enabled plugins know.
-        configuration = given.chosen.load()
+        configuration = chosen.load()
         with reading_bar(enabled=not given.live.is_wanted) as bar:
             loaded = given.read(paths, progress=bar, namespaces=True)
         tell(loaded.problems)
-        loaded, freed = free_bound_pods(loaded, reschedule)
+        loaded, freed = simulated.free_bound_pods(loaded)
         group = group_name(name)
         if group is not None:
             _refuse_options_for_pods(name, now=now, node=node, plugin=plugin)
@@ -159,11 +153,8 @@ def explain(
                     loaded.cluster,
                     pod,
                     configuration,
-                    seed,
-                    select_host,
+                    simulated,
                     now=now,
-                    start_time=start_time,
-                    attempt_time=attempt_time or 0.0,
                     as_group=group is not None,
                 )
         finally:
@@ -202,12 +193,9 @@ def _attempts(
     cluster: InMemoryCluster,
     pod: Pod,
     configuration: SchedulerConfiguration,
-    seed: int,
-    select_host: SelectHost,
+    simulated: SimulationOptions,
     *,
     now: bool,
-    start_time: datetime | None,
-    attempt_time: float,
     as_group: bool,
 ) -> tuple[Sequence[Explanation], Decision | None]:
     """Return the attempts of the pod (with `as_group`, of its group), and its outcome if the last left it waiting."""
@@ -237,18 +225,18 @@ def _attempts(
             cluster,
             pod,
             configuration,
-            selector=select_host.selector(),
-            seed=seed,
-            clock=starting_clock(cluster, [pod], start_time),
+            selector=simulated.select_host.selector(),
+            seed=simulated.seed,
+            clock=starting_clock(cluster, [pod], simulated.start_time),
         )
         return [explanation], None
     report = Simulation(
         cluster,
         configuration,
-        seed=seed,
-        selector=select_host.selector(),
-        start_time=start_time,
-        attempt_time=attempt_time,
+        seed=simulated.seed,
+        selector=simulated.select_host.selector(),
+        start_time=simulated.start_time,
+        attempt_time=simulated.attempt_time,
         parallelism=1,
         explaining=Explaining(take, is_wanted, beyond=True),
         # The cluster's own words about the pod count no volumes that a provisioner could still make.

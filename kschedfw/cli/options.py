@@ -24,7 +24,7 @@ from kschedfw.scheduler import FirstByNameSelector, HostSelector, RoundRobinSele
 _NONE = "none is installed, kschedfw-legacy has some"
 
 E = TypeVar("E", bound=Enum)
-Command = TypeVar("Command", bound=Callable[..., object])
+F = TypeVar("F", bound=Callable[..., object])
 
 FILE: Final = click.Path(path_type=Path)
 """A file or a directory, which a shell completes."""
@@ -201,15 +201,16 @@ start_time_option = click.option(
 attempt_time_option = click.option(
     "--attempt-time",
     type=_seconds,
+    default="0s",
     metavar="DURATION",
-    help="Virtual time that each attempt to schedule a pod takes, e.g. 3ms. Default: none.",
+    help="Virtual time that each attempt to schedule a pod takes, e.g. 3ms.",
 )
 seed_option = click.option(
     "--seed",
     type=int,
     default=0,
     metavar="N",
-    help="Seed of the random choice between nodes with equal scores.",
+    help="Seed of what is random, such as the choice between nodes with equal scores.",
 )
 parallelism_option = click.option(
     "--parallelism",
@@ -221,7 +222,7 @@ parallelism_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, with everything.")
 
 
-def json_lines_option(lines: str) -> Callable[[Command], Command]:
+def json_lines_option(lines: str) -> Callable[[F], F]:
     """Return the option `--json` of a command that prints a line of JSON for each of these."""
     return click.option("--json", "as_json", is_flag=True, help=f"Print a line of JSON for {lines}.")
 

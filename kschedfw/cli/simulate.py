@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from datetime import datetime
 from pathlib import Path
 
 import attrs
@@ -15,31 +14,32 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.storage import PersistentVolumeClaim
 from kschedfw.api.words import counted
+from kschedfw.cli.configurations import ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, print_json, tell, tell_failures
-from kschedfw.cli.input_options import ClusterOptions, cluster_options
 from kschedfw.cli.inputs import (
     Input,
     refusal_notes,
     tell_notes,
     version_notes,
 )
+from kschedfw.cli.option_groups import (
+    InputOptions,
+    SimulationOptions,
+    configuration_options,
+    input_options,
+    simulation_options,
+)
 from kschedfw.cli.options import (
     FILE,
     IntRange,
-    SelectHost,
-    attempt_time_option,
     cluster_argument,
     html_option,
     json_option,
     no_progress_option,
     parallelism_option,
-    select_host_option,
-    start_time_option,
 )
 from kschedfw.cli.output import NO_OBJECTS, lack_of_work, page_of, print_report, progress_bar, reading_bar
-from kschedfw.cli.reschedule import reschedule as free_bound_pods
-from kschedfw.cli.reschedule import reschedule_option
 from kschedfw.explain import Explaining, ExplanationWriter
 from kschedfw.simulator import Arrivals, Failures, Simulation, Timeline
 
@@ -66,9 +66,9 @@ Exit codes:
 
 @click.command("simulate", help=SIMULATE_HELP)
 @cluster_argument
-@cluster_options
-@select_host_option
-@reschedule_option
+@input_options
+@configuration_options
+@simulation_options
 @click.option("--arrivals", is_flag=True, help="Pods arrive and end at their own times, if they have any.")
 @click.option(
     "--arrival-rate",
@@ -86,15 +86,6 @@ Exit codes:
     "--ignore-own-times",
     is_flag=True,
     help="Use --arrival-rate and --mean-duration for all pods, also for those with times of their own.",
-)
-@start_time_option
-@attempt_time_option
-@click.option(
-    "--seed",
-    type=int,
-    default=0,
-    metavar="N",
-    help="Seed of the random choice between nodes with equal scores, and of random times.",
 )
 @click.option(
     "--percentage",
@@ -122,16 +113,13 @@ Exit codes:
 )
 def simulate(
     cluster: Sequence[Path],
-    given: ClusterOptions,
-    select_host: SelectHost,
-    reschedule: Sequence[str],
+    given: InputOptions,
+    chosen: ConfigurationChoice,
+    simulated: SimulationOptions,
     arrivals: bool,
     arrival_rate: float | None,
     mean_duration: float | None,
     ignore_own_times: bool,
-    start_time: datetime | None,
-    attempt_time: float | None,
-    seed: int,
     percentage: int | None,
     parallelism: int,
     explanations: Path | None,
@@ -149,11 +137,11 @@ def simulate(
     if not (any(loaded.cluster.list(kind) for kind in (Node, Pod)) or loaded.refused):
         tell_notes(loaded)
         raise UsageError(f"nothing to simulate: {NO_OBJECTS}")
-    configuration = given.chosen.load()
+    configuration = chosen.load()
     if percentage is not None:
         configuration = attrs.evolve(configuration, percentage_of_nodes_to_score=percentage)
     by_version = tuple(version_notes(loaded, configuration.gates))
-    loaded, _ = free_bound_pods(_with_note_on_volumes(loaded), reschedule)
+    loaded, _ = simulated.free_bound_pods(_with_note_on_volumes(loaded))
     with ExitStack() as stack:
         explaining = None
         if explanations is not None:
@@ -164,10 +152,10 @@ def simulate(
             loaded.cluster,
             configuration,
             arrivals=_arrivals(arrivals, arrival_rate, mean_duration, ignore_own_times=ignore_own_times),
-            start_time=start_time,
-            attempt_time=attempt_time or 0.0,
-            seed=seed,
-            selector=select_host.selector(),
+            start_time=simulated.start_time,
+            attempt_time=simulated.attempt_time,
+            seed=simulated.seed,
+            selector=simulated.select_host.selector(),
             parallelism=parallelism,
             clock=time.perf_counter,
             notes=(*loaded.notes, *by_version, *refusal_notes(loaded.refused)),

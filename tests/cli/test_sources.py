@@ -16,16 +16,17 @@ from kschedfw import make_node
 from kschedfw.api import Manifests, Node
 from kschedfw.cli import (
     MANIFESTS,
-    ClusterOptions,
     ConfigurationChoice,
     Given,
+    InputOptions,
     Live,
     Progress,
     Source,
     SourceCluster,
     SourceOption,
     UsageError,
-    cluster_options,
+    configuration_options,
+    input_options,
     live_options,
     read_input,
 )
@@ -72,7 +73,7 @@ def installed(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
     """The sources of this module, by the names in the parameter, and no others."""
     offers = [EntryPoint(name, f"{__name__}:{name}", "kschedfw.sources") for name in request.param]
     monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", lambda _groups: offers)
-    monkeypatch.setattr("kschedfw.cli.input_options.SOURCES", attrs.evolve(SOURCES))  # which looks again
+    monkeypatch.setattr("kschedfw.cli.option_groups.SOURCES", attrs.evolve(SOURCES))  # which looks again
 
 
 def asking() -> tuple[click.Command, list[Live]]:
@@ -116,22 +117,25 @@ def test_an_option_of_an_installed_source_names_the_cluster_that_is_read(install
 
 
 @pytest.mark.parametrize("installed", [["BACKUPS"]], indirect=True)
-def test_one_parameter_has_all_options_of_a_cluster_and_its_configuration(installed: None) -> None:
-    asked = list[ClusterOptions]()
+def test_one_parameter_has_all_options_of_a_cluster_and_another_those_of_its_configuration(
+    installed: None,
+) -> None:
+    asked = list[tuple[InputOptions, ConfigurationChoice]]()
 
     @click.command()
-    @cluster_options
-    def ask(given: ClusterOptions) -> None:
-        asked.append(given)
+    @input_options
+    @configuration_options
+    def ask(given: InputOptions, chosen: ConfigurationChoice) -> None:
+        asked.append((given, chosen))
 
     options = "--backup some/where --pods more.yaml --skip-invalid --kube-version 1.37 --limit pods=7"
     assert CliRunner().invoke(ask, options.split()).exit_code == 0
-    (given,) = asked
+    ((given, chosen),) = asked
     assert (list(given.pods), given.live.title, given.format) == ([Path("more.yaml")], "where", MANIFESTS)
     assert (given.reading.skip_invalid, given.reading.limits.pods) == (True, 7)
-    assert given.chosen.load().gates.version == "1.37"
+    assert chosen.load().gates.version == "1.37"
     assert CliRunner().invoke(ask, []).exit_code == 0
-    assert asked[1].chosen == ConfigurationChoice(None, None, (), None)
+    assert asked[1][1] == ConfigurationChoice(None, None, (), None)
 
 
 @pytest.mark.parametrize("installed", [["BACKUPS"]], indirect=True)

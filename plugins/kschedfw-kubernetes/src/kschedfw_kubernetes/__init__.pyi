@@ -3,6 +3,8 @@ from .claims.claim_book import ClaimBook as ClaimBook
 from .claims.claim_book import ClaimConflictError as ClaimConflictError
 from .claims.claiming_cluster import ClaimingCluster as ClaimingCluster
 from .claims.node_records import NodeRecords as NodeRecords
+from .cli.options import connection_options as connection_options
+from .cli.options import content_options as content_options
 from .cluster.client import Client as Client
 from .cluster.client import connect as connect
 from .cluster.cluster import KubernetesCluster as KubernetesCluster
@@ -22,7 +24,6 @@ from .cluster.reading import read_cluster as read_cluster
 from .cluster.reflector import KindStatus as KindStatus
 from .cluster.request_metrics import RequestMetrics as RequestMetrics
 from .cluster.resources import SCHEDULER_KINDS as SCHEDULER_KINDS
-from .cluster.resources import parse_custom_kind as parse_custom_kind
 from .cluster.resources import scheduler_kinds as scheduler_kinds
 from .cluster.scheduling_fields import SCHEDULING_ANNOTATIONS as SCHEDULING_ANNOTATIONS
 from .cluster.scheduling_fields import scheduling_fields as scheduling_fields

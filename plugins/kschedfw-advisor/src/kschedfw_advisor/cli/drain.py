@@ -10,21 +10,17 @@ import click
 
 from kschedfw import Node
 from kschedfw.cli import (
-    ClusterOptions,
     ExitCode,
     UsageError,
     check_name,
-    cluster_options,
-    json_option,
-    labelled_progress_bar,
-    no_progress_option,
     print_json,
-    seed_option,
 )
 from kschedfw_advisor.cli.drain_output import print_drain, to_json
 from kschedfw_advisor.cli.what_if_input import (
-    asked_about,
+    Question,
+    delete_emptydir_data_option,
     ignore_pending_option,
+    question_options,
     schedule_pending,
 )
 from kschedfw_advisor.drain_plan import emptydir_data, plan_drain
@@ -54,34 +50,22 @@ Exit codes:
 @click.argument(
     "arguments", nargs=-1, required=True, metavar="CLUSTER NODE...", help="Manifests, and the nodes to drain."
 )
-@cluster_options
-@click.option(
-    "--delete-emptydir-data",
-    is_flag=True,
-    help="Evict pods with emptyDir volumes, too, whose data is lost by it.",
-)
+@question_options
+@delete_emptydir_data_option
 @ignore_pending_option
-@seed_option
-@json_option
-@no_progress_option
 def drain(
     arguments: Sequence[str],
-    given: ClusterOptions,
+    question: Question,
     delete_emptydir_data: bool,
     ignore_pending: bool,
-    seed: int,
-    as_json: bool,
-    no_progress: bool,
 ) -> None:
-    files, nodes = ([], arguments) if given.live.is_wanted else (arguments[:1], arguments[1:])
+    files, nodes = ([], arguments) if question.given.live.is_wanted else (arguments[:1], arguments[1:])
     if not nodes:
         raise UsageError(
             f"{arguments[0]}: a cluster and a node are needed: CLUSTER NODE..., or --context NAME NODE..."
         )
-    with asked_about(
-        [Path(file) for file in files], given, seed=seed, show_progress=not no_progress
-    ) as asked:
-        with labelled_progress_bar(enabled=not no_progress) as progress:
+    with question.about([Path(file) for file in files]) as asked:
+        with question.progress_bar() as progress:
             known = [node.name for node in asked.what_if.cluster.list(Node)]
             for node in nodes:
                 check_name("node", node, known)
@@ -95,8 +79,8 @@ def drain(
                     held_back=(lambda _: None) if delete_emptydir_data else emptydir_data,
                 )
                 refused = (each.pod for each in plan.steps if each.is_refused)
-                causes = causes_by_pod(trial, refused) if as_json else {}
-        if as_json:
+                causes = causes_by_pod(trial, refused) if question.as_json else {}
+        if question.as_json:
             print_json(to_json(plan, asked.background, causes))
         else:
             print_drain(plan, asked.background)

@@ -13,15 +13,17 @@ import click
 
 from kschedfw.api import how_to_install
 from kschedfw.cli import (
-    ClusterOptions,
+    ConfigurationChoice,
     ExitCode,
     FloatRange,
+    InputOptions,
     IntRange,
     Live,
     candidates_of,
     cluster_argument,
-    cluster_options,
     complain,
+    configuration_options,
+    input_options,
     no_progress_option,
     reading_bar,
     refusal_notes,
@@ -56,7 +58,8 @@ Exit codes:
 
 @click.command("explore", help=EXPLORE_HELP)
 @cluster_argument
-@cluster_options
+@input_options
+@configuration_options
 @click.option(
     "--profile",
     multiple=True,
@@ -85,7 +88,8 @@ Exit codes:
 @no_progress_option
 def explore(
     cluster: Sequence[Path],
-    given: ClusterOptions,
+    given: InputOptions,
+    chosen: ConfigurationChoice,
     profile: Sequence[str],
     reschedule: Sequence[str],
     seed: int,
@@ -109,7 +113,7 @@ def explore(
         needs = f"explore needs the extra explore: {how_to_install('kschedfw-advisor', 'explore')}"
         raise click.exceptions.Exit(complain(needs, ExitCode.NOTHING_TO_DO)) from None
 
-    configuration = given.chosen.load()
+    configuration = chosen.load()
     others = candidates_of(profile, at_least=0)
     live = given.live
     with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:

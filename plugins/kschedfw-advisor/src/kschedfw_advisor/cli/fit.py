@@ -10,23 +10,18 @@ import click
 
 from kschedfw.cli import (
     FILE,
-    ClusterOptions,
     ExitCode,
     IntRange,
     UsageError,
     cluster_argument,
-    cluster_options,
-    json_option,
-    labelled_progress_bar,
-    no_progress_option,
     print_json,
-    seed_option,
 )
 from kschedfw_advisor.cli.fit_output import Answer, Fits, print_fit
 from kschedfw_advisor.cli.pod_templates import PodOptions, PodTemplate, Template, read_pod_templates
 from kschedfw_advisor.cli.what_if_input import (
-    asked_about,
+    Question,
     ignore_pending_option,
+    question_options,
     schedule_pending,
 )
 from kschedfw_advisor.quotas import allowances
@@ -89,12 +84,9 @@ Exit codes:
     metavar="N",
     help="Stop after so many replicas of a pod.",
 )
-@cluster_options
+@question_options
 @ignore_pending_option
-@seed_option
 @click.option("--top", type=IntRange(1), default=5, metavar="N", help="How many nodes to name in each row.")
-@json_option
-@no_progress_option
 def fit(
     cluster: Sequence[Path],
     pod: Sequence[Path],
@@ -102,18 +94,17 @@ def fit(
     cpu: str,
     memory: str,
     at_most: int,
-    given: ClusterOptions,
+    question: Question,
     ignore_pending: bool,
-    seed: int,
     top: int,
-    as_json: bool,
-    no_progress: bool,
 ) -> None:
     requested = PodOptions(image, cpu, memory)
-    with asked_about(cluster, given, seed=seed, show_progress=not no_progress) as asked:
-        with labelled_progress_bar(enabled=not no_progress) as progress:
+    with question.about(cluster) as asked:
+        with question.progress_bar() as progress:
             what_if = asked.what_if
-            found = read_pod_templates(pod, requested, given.reading, what_if.cluster, what_if.feature_gates)
+            found = read_pod_templates(
+                pod, requested, question.given.reading, what_if.cluster, what_if.feature_gates
+            )
             templates = found.templates
             _check_schedulers(templates, asked.scheduler_names)
             schedule_pending(asked, ignore=ignore_pending, progress=progress)
@@ -141,7 +132,7 @@ def fit(
             len(what_if.nodes),
             asked.background,
         )
-        if as_json:
+        if question.as_json:
             print_json(answer.to_json())
         else:
             print_fit(answer, top=top)

@@ -12,16 +12,18 @@ from kschedfw_advisor.node_groups import NodeGroup, NodeGroupError, read_node_gr
 
 node_group_option = click.option(
     "--node-group",
+    "groups",
     multiple=True,
     type=FILE,
+    callback=lambda _context, _option, paths: _groups(paths),
     metavar="FILE",
     help="Nodes that could be added: Node manifests, or mappings with name, template, min, max, price, selector. "
     "Repeatable.",
 )
 
 
-def node_groups_of(paths: Sequence[Path]) -> tuple[NodeGroup, ...]:
-    """The groups in the files.
+def _groups(paths: Sequence[Path]) -> tuple[NodeGroup, ...]:
+    """Return the groups in the files.
 
     Raises:
         UsageError: files are wrong. The message has a single problem; several are printed to stderr.

@@ -10,24 +10,19 @@ import click
 
 from kschedfw import Node
 from kschedfw.cli import (
-    ClusterOptions,
     ExitCode,
     IntRange,
     UsageError,
     check_name,
     cluster_argument,
-    cluster_options,
-    json_option,
-    labelled_progress_bar,
-    no_progress_option,
     print_json,
-    seed_option,
 )
 from kschedfw.cluster import WorkloadName, workload_of, workload_of_controller
-from kschedfw_advisor.cli.node_groups import node_group_option, node_groups_of
+from kschedfw_advisor.cli.node_groups import node_group_option
 from kschedfw_advisor.cli.pending_output import print_odd_amounts, print_pending, to_json
-from kschedfw_advisor.cli.what_if_input import Asked, asked_about
+from kschedfw_advisor.cli.what_if_input import Asked, Question, question_options
 from kschedfw_advisor.lint import odd_amounts
+from kschedfw_advisor.node_groups import NodeGroup
 from kschedfw_advisor.pending import About, explain_pending, kinds_by_default, not_misspelt
 
 PENDING_HELP = """Show why pods are pending, and what would help: for each kind of them the smallest changes that do.
@@ -51,8 +46,7 @@ Exit codes:
 @click.command("pending", help=PENDING_HELP)
 @cluster_argument
 @node_group_option
-@cluster_options
-@seed_option
+@question_options
 @click.option(
     "--top",
     type=IntRange(1),
@@ -77,24 +71,18 @@ Exit codes:
     metavar="KIND/NAME",
     help="Tell only of the pods of this workload: deployment/web or deployment/shop/web.",
 )
-@json_option
-@no_progress_option
 def pending(
     cluster: Sequence[Path],
-    node_group: Sequence[Path],
-    given: ClusterOptions,
-    seed: int,
+    groups: Sequence[NodeGroup],
+    question: Question,
     top: int,
     kinds: int | None,
     lint: bool,
     workload: str | None,
-    as_json: bool,
-    no_progress: bool,
 ) -> None:
-    groups = node_groups_of(node_group)
-    with asked_about(cluster, given, seed=seed, show_progress=not no_progress, namespaces=True) as asked:
+    with question.about(cluster, namespaces=True) as asked:
         about = _about(asked, workload)
-        with labelled_progress_bar(enabled=not no_progress) as progress:
+        with question.progress_bar() as progress:
             answer = explain_pending(
                 asked.what_if,
                 groups,
@@ -107,7 +95,7 @@ def pending(
         missing = tuple(not_misspelt(background.missing, answer, asked.what_if.cluster))
         background = attrs.evolve(background, missing=missing)
         odd = odd_amounts(asked.what_if.cluster, background.reports.workloads) if lint else ()
-        if as_json:
+        if question.as_json:
             found = to_json(answer, background)
             if lint:
                 found["oddAmounts"] = [each.to_json() for each in odd]

@@ -8,23 +8,20 @@ from pathlib import Path
 import click
 
 from kschedfw.cli import (
-    ClusterOptions,
     ExitCode,
     cluster_argument,
-    cluster_options,
-    json_option,
-    labelled_progress_bar,
-    no_progress_option,
     print_json,
-    seed_option,
 )
-from kschedfw_advisor.cli.node_groups import node_group_option, node_groups_of
+from kschedfw_advisor.cli.node_groups import node_group_option
 from kschedfw_advisor.cli.scale_down_output import print_scale_down, to_json
 from kschedfw_advisor.cli.what_if_input import (
-    asked_about,
+    Question,
+    delete_emptydir_data_option,
     ignore_pending_option,
+    question_options,
     schedule_pending,
 )
+from kschedfw_advisor.node_groups import NodeGroup
 from kschedfw_advisor.scale_down import plan_scale_down
 
 SCALE_DOWN_HELP = """Show which nodes can go, such that their pods find another place, or be replaced by cheaper ones.
@@ -51,34 +48,23 @@ Exit codes:
 @click.command("scale-down", help=SCALE_DOWN_HELP)
 @cluster_argument
 @node_group_option
-@cluster_options
-@click.option(
-    "--delete-emptydir-data",
-    is_flag=True,
-    help="Let pods with emptyDir volumes move, whose data is lost by it.",
-)
+@question_options
+@delete_emptydir_data_option
 @ignore_pending_option
-@seed_option
-@json_option
-@no_progress_option
 def scale_down(
     cluster: Sequence[Path],
-    node_group: Sequence[Path],
-    given: ClusterOptions,
+    groups: Sequence[NodeGroup],
+    question: Question,
     delete_emptydir_data: bool,
     ignore_pending: bool,
-    seed: int,
-    as_json: bool,
-    no_progress: bool,
 ) -> None:
-    groups = node_groups_of(node_group)
-    with asked_about(cluster, given, seed=seed, show_progress=not no_progress) as asked:
-        with labelled_progress_bar(enabled=not no_progress) as progress:
+    with question.about(cluster) as asked:
+        with question.progress_bar() as progress:
             schedule_pending(asked, ignore=ignore_pending, progress=progress)
             answer = plan_scale_down(
                 asked.what_if, groups, delete_emptydir_data=delete_emptydir_data, progress=progress
             )
-        if as_json:
+        if question.as_json:
             print_json(to_json(answer, asked.background))
         else:
             print_scale_down(answer, asked.background)

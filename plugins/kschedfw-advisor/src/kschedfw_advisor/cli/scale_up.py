@@ -8,21 +8,16 @@ from pathlib import Path
 import click
 
 from kschedfw.cli import (
-    ClusterOptions,
     ExitCode,
     UsageError,
     cluster_argument,
-    cluster_options,
     counted,
-    json_option,
-    labelled_progress_bar,
-    no_progress_option,
     print_json,
-    seed_option,
 )
-from kschedfw_advisor.cli.node_groups import node_group_option, node_groups_of
+from kschedfw_advisor.cli.node_groups import node_group_option
 from kschedfw_advisor.cli.scale_up_output import print_scale_up, to_json
-from kschedfw_advisor.cli.what_if_input import asked_about
+from kschedfw_advisor.cli.what_if_input import Question, question_options
+from kschedfw_advisor.node_groups import NodeGroup
 from kschedfw_advisor.quotas import uncreated
 from kschedfw_advisor.scale_up import plan_scale_up
 
@@ -50,23 +45,16 @@ Exit codes:
 @click.command("scale-up", help=SCALE_UP_HELP)
 @cluster_argument
 @node_group_option
-@cluster_options
-@seed_option
-@json_option
-@no_progress_option
+@question_options
 def scale_up(
     cluster: Sequence[Path],
-    node_group: Sequence[Path],
-    given: ClusterOptions,
-    seed: int,
-    as_json: bool,
-    no_progress: bool,
+    groups: Sequence[NodeGroup],
+    question: Question,
 ) -> None:
-    if not node_group:
+    if not groups:
         raise UsageError("which nodes could be added? Give --node-group FILE")
-    groups = node_groups_of(node_group)
-    with asked_about(cluster, given, seed=seed, show_progress=not no_progress) as asked:
-        with labelled_progress_bar(enabled=not no_progress) as progress:
+    with question.about(cluster) as asked:
+        with question.progress_bar() as progress:
             answer = plan_scale_up(asked.what_if, groups, progress)
         lacking = [*uncreated(asked.what_if.cluster, asked.background.reports)]
         background = asked.background.without(lacking)
@@ -74,7 +62,7 @@ def scale_up(
             f"{counted(each.pods, 'pod')} of {each.workload} can't be created, whatever nodes there are: {each.reason}"
             for each in lacking
         )
-        if as_json:
+        if question.as_json:
             print_json(to_json(answer, groups, background, lacking))
         else:
             print_scale_up(answer, groups, background)

@@ -18,14 +18,16 @@ from kschedfw import KschedfwError, SchedulerConfiguration, WhatIf
 from kschedfw.api.reading import STANDARD_INPUT, UnreadableError, only_document, read_at_most, shown
 from kschedfw.cli import (
     FILE,
-    ClusterOptions,
+    ConfigurationChoice,
     ExitCode,
     Input,
+    InputOptions,
     UsageError,
     block,
     cluster_argument,
-    cluster_options,
+    configuration_options,
     counted,
+    input_options,
     json_option,
     no_progress_option,
     print_json,
@@ -96,14 +98,16 @@ class Difference:
 @cluster_argument
 @click.option("--changes", type=FILE, metavar="FILE", help="The changes; - is the standard input.")
 @click.option("--plan", type=FILE, metavar="FILE", help="An autoscaler's plan, instead of changes.")
-@cluster_options
+@input_options
+@configuration_options
 @json_option
 @no_progress_option
 def what_if(
     cluster: Sequence[Path],
     changes: Path | None,
     plan: Path | None,
-    given: ClusterOptions,
+    given: InputOptions,
+    chosen: ConfigurationChoice,
     as_json: bool,
     no_progress: bool,
 ) -> None:
@@ -111,7 +115,7 @@ def what_if(
         raise UsageError("--changes FILE is needed: what changes; or --plan FILE, an autoscaler's plan")
     planned = None if plan is None else read_plan(plan)
     wanted = () if changes is None else read_changes(changes)
-    configuration = given.chosen.load()
+    configuration = chosen.load()
     with reading_bar(enabled=not no_progress and not given.live.is_wanted) as bar:
         loaded = given.read(cluster, progress=bar, show_progress=not no_progress)
     tell(loaded.problems)

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial, wraps
 from pathlib import Path
 from typing import TypeAlias
 
 import attrs
 import click
 
-from kschedfw import Node, Pod, SchedulingError, WhatIf
+from kschedfw import Node, Pod, SchedulerConfiguration, SchedulingError, WhatIf
 from kschedfw.api import without_collections
 from kschedfw.cli import (
     NO_NODES,
     NO_OBJECTS,
-    ClusterOptions,
+    ConfigurationChoice,
     ExitCode,
     Input,
+    InputOptions,
     UsageError,
     complain,
+    configuration_options,
     counted,
     failure_summary,
+    input_options,
+    json_option,
+    labelled_progress_bar,
+    no_progress_option,
     reading_bar,
+    seed_option,
     tell,
     tell_failures,
     tell_notes,
@@ -40,6 +47,11 @@ ignore_pending_option = click.option(
     "--ignore-pending",
     is_flag=True,
     help="Leave the cluster's pending pods out, instead of scheduling them first.",
+)
+delete_emptydir_data_option = click.option(
+    "--delete-emptydir-data",
+    is_flag=True,
+    help="Evict pods with emptyDir volumes, too, whose data is lost by it.",
 )
 LabelledProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -57,26 +69,63 @@ class Asked:
     """The namespace that the answer is about; None for all."""
 
 
+@attrs.frozen
+class Question:
+    """The options that questions about a cluster share, beside the argument CLUSTER."""
+
+    given: InputOptions
+    chosen: ConfigurationChoice
+    seed: int
+    as_json: bool
+    show_progress: bool
+
+    def progress_bar(self) -> AbstractContextManager[LabelledProgress | None]:
+        """Return the progress bar of the answer's steps."""
+        return labelled_progress_bar(enabled=self.show_progress)
+
+    @contextmanager
+    def about(self, cluster: Sequence[Path], *, namespaces: bool = False) -> Iterator[Asked]:
+        """Yield the cluster of the arguments as a WhatIf. At the end of the block, report failures of plugins.
+
+        `namespaces` says that the command has a use for a namespace of files. Print the answer within the block, and
+        set the exit code after it.
+
+        Raises:
+            click.exceptions.Exit: a plugin failed.
+        """
+        configuration = self.chosen.load()
+        given, shown = self.given, self.show_progress
+        with _lasting(), reading_bar(enabled=shown and not given.live.is_wanted) as progress:
+            loaded = given.read(cluster, progress=progress, show_progress=shown, namespaces=namespaces)
+        with _asked(loaded, configuration, self.seed) as asked:
+            yield asked
+
+
+def question_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of questions about a cluster, as its parameter `question`."""
+
+    @input_options
+    @configuration_options
+    @seed_option
+    @json_option
+    @no_progress_option
+    @wraps(command)
+    def gathering(
+        *,
+        given: InputOptions,
+        chosen: ConfigurationChoice,
+        seed: int,
+        as_json: bool,
+        no_progress: bool,
+        **others: object,
+    ) -> None:
+        command(question=Question(given, chosen, seed, as_json, not no_progress), **others)
+
+    return gathering
+
+
 @contextmanager
-def asked_about(
-    cluster: Sequence[Path],
-    given: ClusterOptions,
-    *,
-    seed: int,
-    show_progress: bool,
-    namespaces: bool = False,
-) -> Iterator[Asked]:
-    """Yield the cluster of the arguments as a WhatIf. At the end of the block, report failures of plugins.
-
-    `namespaces` says that the command has a use for a namespace of files. Print the answer within the block, and set
-    the exit code after it.
-
-    Raises:
-        click.exceptions.Exit: a plugin failed.
-    """
-    configuration = given.chosen.load()
-    with _lasting(), reading_bar(enabled=show_progress and not given.live.is_wanted) as progress:
-        loaded = given.read(cluster, progress=progress, show_progress=show_progress, namespaces=namespaces)
+def _asked(loaded: Input, configuration: SchedulerConfiguration, seed: int) -> Iterator[Asked]:
     tell(loaded.problems)
     if not loaded.cluster.list(Node) and not loaded.cluster.list(Pod):
         tell_notes(loaded)

@@ -15,12 +15,13 @@ from typing import IO, Final
 
 import click
 
+from kschedfw import CustomKind
 from kschedfw.api import Named, to_manifest
 from kschedfw.cli import FILE, UsageError, counted, no_progress_option, progress_bar, tell
 from kschedfw_kubernetes.anonymize import Anonymizer
+from kschedfw_kubernetes.cli.options import connection_options, content_options
 from kschedfw_kubernetes.cluster.reading import kinds_of_plugins, missing_lines, read_cluster
-from kschedfw_kubernetes.cluster.resources import parse_custom_kind
-from kschedfw_kubernetes.cluster.scheduling_fields import SCHEDULING_ANNOTATIONS, scheduling_fields
+from kschedfw_kubernetes.cluster.scheduling_fields import scheduling_fields
 
 DUMP_HELP = """Write the state of a live cluster to one file, which all commands read.
 
@@ -42,8 +43,7 @@ _SUFFIXES: Final = (".json", ".json.gz")
 
 @click.command("dump", help=DUMP_HELP)
 @click.argument("file", type=FILE, metavar="FILE", help="What to write; - is the standard output.")
-@click.option("--kubeconfig", type=FILE, metavar="FILE", help="Read the cluster that this kubeconfig names.")
-@click.option("--context", metavar="NAME", help="Read the cluster of this context of the kubeconfig.")
+@connection_options
 @click.option(
     "--namespace",
     metavar="NAME",
@@ -54,18 +54,7 @@ _SUFFIXES: Final = (".json", ".json.gz")
     is_flag=True,
     help="Replace names, labels, images and the like, each by the same everywhere: decisions stay the same.",
 )
-@click.option(
-    "--custom-kind",
-    multiple=True,
-    metavar="GROUP/VERSION/KIND",
-    help="Objects of a custom kind, too, such as scheduling.x-k8s.io/v1alpha1/PodGroup. Repeatable.",
-)
-@click.option(
-    "--annotation",
-    multiple=True,
-    metavar="KEY",
-    help="Keep this annotation, too, since a plugin of yours reads it. Repeatable.",
-)
+@content_options
 @no_progress_option
 def dump(
     file: Path,
@@ -73,19 +62,18 @@ def dump(
     context: str | None,
     namespace: str | None,
     anonymize: bool,
-    custom_kind: Sequence[str],
-    annotation: Sequence[str],
+    custom_kinds: Sequence[CustomKind],
+    annotations: frozenset[str],
     no_progress: bool,
 ) -> None:
     if str(file) != "-" and not file.name.lower().endswith(_SUFFIXES):
         raise UsageError(f"{file}: the file must end in {' or '.join(_SUFFIXES)}")
-    kinds = [parse_custom_kind(given, "--custom-kind") for given in custom_kind]
     with progress_bar("reading the cluster", enabled=not no_progress) as progress:
         found = read_cluster(
             kubeconfig,
             context,
             namespace,
-            custom_kinds=dict.fromkeys((*kinds_of_plugins(), *kinds)),
+            custom_kinds=dict.fromkeys((*kinds_of_plugins(), *custom_kinds)),
             progress=progress,
             with_warnings=False,
         )
@@ -95,7 +83,6 @@ def dump(
             *(f"warning: {line}" for line in missing_lines(found.missing_rights)),
         ]
     )
-    annotations = SCHEDULING_ANNOTATIONS.union(annotation)
     objects: Iterable[Named] = (
         scheduling_fields(obj, annotations) for obj in found.manifests.objects(skip_invalid=True)
     )

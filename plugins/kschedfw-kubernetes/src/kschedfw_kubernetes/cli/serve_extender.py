@@ -33,6 +33,7 @@ from kschedfw.cli import (
     tell,
 )
 from kschedfw.cluster import Cluster
+from kschedfw_kubernetes.cli.options import connection_options
 from kschedfw_kubernetes.cluster import KubernetesCluster, NotSyncedError, connect
 
 if TYPE_CHECKING:
@@ -96,10 +97,7 @@ Exit codes:
     metavar="FILE",
     help="Manifests of nodes, pods and so on, or a directory. Repeatable.",
 )
-@click.option(
-    "--kubeconfig", type=FILE, metavar="FILE", help="Follow the live cluster that this kubeconfig names."
-)
-@click.option("--context", metavar="NAME", help="Follow the live cluster of this context of the kubeconfig.")
+@connection_options
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Where to listen.")
 @click.option(
     "--port",

@@ -15,7 +15,6 @@ from kschedfw.api import (
     CSIStorageCapacity,
     DeviceClass,
     DeviceTaintRule,
-    InvalidObjectError,
     Named,
     Namespace,
     PersistentVolume,
@@ -107,17 +106,3 @@ def resources_of(kind: FollowedKind) -> tuple[Resource, ...]:
     return tuple(
         Resource(known.name, version, plural_of(known.name), known.namespaced) for version in versions
     )
-
-
-def parse_custom_kind(text: str, option: str) -> CustomKind:
-    """Return the custom kind in the value of a command's option.
-
-    Raises:
-        InvalidObjectError: the value isn't GROUP/VERSION/KIND.
-    """
-    parts = text.split("/")
-    if len(parts) != 3 or not all(parts):
-        raise InvalidObjectError(
-            f"{option} {text}: expected GROUP/VERSION/KIND, such as scheduling.x-k8s.io/v1alpha1/PodGroup"
-        )
-    return CustomKind("/".join(parts[:2]), parts[2])

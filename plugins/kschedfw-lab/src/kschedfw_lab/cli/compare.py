@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -15,39 +14,29 @@ from kschedfw.cli import (
     FILE,
     ExitCode,
     Input,
+    InputOptions,
     IntRange,
-    Live,
-    ReadingOptions,
-    SelectHost,
+    SimulationOptions,
     UsageError,
-    attempt_time_option,
     candidates_by_version,
     candidates_of,
     cluster_argument,
     complain,
     failure_summary,
-    format_option,
+    input_options,
     json_option,
     labelled_progress_bar,
     lack_of_work,
-    live_options,
     no_progress_option,
     parallelism_option,
-    pods_option,
     print_json,
-    read_input,
     reading_bar,
-    reading_options,
     refusal_notes,
-    reschedule_option,
-    seed_option,
-    select_host_option,
-    start_time_option,
+    simulation_options,
     tell,
     tell_failures,
     version_notes,
 )
-from kschedfw.cli import reschedule as free_bound_pods
 from kschedfw.cluster import Cluster
 from kschedfw.config import DEFAULT, VERSIONS, WHAT_THERE_IS
 from kschedfw.simulator import Failures
@@ -95,16 +84,9 @@ Exit codes:
     help="Compare versions of Kubernetes instead, with one --profile or the default one, and find the changes "
     f"that pods move by: {', '.join(VERSIONS)}. Give it two times or more.",
 )
-@pods_option
-@live_options
-@format_option
-@select_host_option
-@reschedule_option
-@start_time_option
-@attempt_time_option
-@seed_option
+@input_options
+@simulation_options
 @parallelism_option
-@reading_options
 @click.option(
     "--fail-on",
     multiple=True,
@@ -127,16 +109,9 @@ def compare(
     cluster: Sequence[Path],
     profile: Sequence[str],
     kube_version: Sequence[str],
-    pods: Sequence[Path],
-    live: Live,
-    format: str,
-    select_host: SelectHost,
-    reschedule: Sequence[str],
-    start_time: datetime | None,
-    attempt_time: float | None,
-    seed: int,
+    given: InputOptions,
+    simulated: SimulationOptions,
     parallelism: int,
-    reading: ReadingOptions,
     fail_on: Sequence[str],
     show: int,
     as_json: bool,
@@ -154,10 +129,10 @@ def compare(
         candidates, remake = versions.setups, versions.remake
     else:
         candidates = candidates_of(profile)
-    with reading_bar(enabled=not no_progress and not live.is_wanted) as bar:
-        loaded = read_input(format, cluster, pods, reading, live=live, progress=bar)
+    with reading_bar(enabled=not no_progress and not given.live.is_wanted) as bar:
+        loaded = given.read(cluster, progress=bar)
     tell(loaded.problems)
-    loaded, _ = free_bound_pods(loaded, reschedule)
+    loaded, _ = simulated.free_bound_pods(loaded)
     _check_pods(candidates, loaded.cluster)
     _check_resources(conditions, loaded.cluster)
     with (
@@ -168,10 +143,10 @@ def compare(
         comparison = compare_candidates(
             loaded.cluster,
             candidates,
-            seed=seed,
-            selector=select_host.selector,
-            start_time=start_time,
-            attempt_time=attempt_time or 0.0,
+            seed=simulated.seed,
+            selector=simulated.select_host.selector,
+            start_time=simulated.start_time,
+            attempt_time=simulated.attempt_time,
             parallelism=parallelism,
             clock=time.perf_counter,
             progress=progress,
@@ -181,7 +156,7 @@ def compare(
             causes=as_json,
         )
         for label, metrics in metrics_by_label(comparison).items():
-            keeper.add({"policy": label, "seed": seed}, metrics)
+            keeper.add({"policy": label, "seed": simulated.seed}, metrics)
     tell_failures(failures)
     lacking = lack_of_work(comparison.runs[0].report)
     if lacking:

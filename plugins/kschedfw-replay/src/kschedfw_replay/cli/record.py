@@ -14,15 +14,15 @@ from typing import Final
 import attrs
 import click
 from kschedfw_kubernetes import (
-    SCHEDULING_ANNOTATIONS,
     Anonymizer,
     KubernetesCluster,
     connect,
-    parse_custom_kind,
+    connection_options,
+    content_options,
 )
 from rich.console import Console
 
-from kschedfw import Clock, SystemClock
+from kschedfw import Clock, CustomKind, SystemClock
 from kschedfw.api import FieldErrors, QuantityError, parse_quantity, read_manifests
 from kschedfw.api.reading import read_duration
 from kschedfw.cli import (
@@ -117,28 +117,14 @@ def _size(text: str) -> int:
 
 @click.command("record", help=RECORD_HELP)
 @click.option("--out", type=FILE, required=True, metavar="DIRECTORY", help="Where the recording is written.")
-@click.option(
-    "--kubeconfig", type=FILE, metavar="FILE", help="Record the cluster that this kubeconfig names."
-)
-@click.option("--context", metavar="NAME", help="Record the cluster of this context of the kubeconfig.")
+@connection_options
 @click.option(
     "--anonymize",
     is_flag=True,
     help="Replace names, labels, images and the like, each by the same everywhere: decisions stay the same. "
     "The secret that they are made with is kept in DIRECTORY.secret; don't hand that on.",
 )
-@click.option(
-    "--custom-kind",
-    multiple=True,
-    metavar="GROUP/VERSION/KIND",
-    help="Objects of a custom kind, too, such as scheduling.x-k8s.io/v1alpha1/PodGroup. Repeatable.",
-)
-@click.option(
-    "--annotation",
-    multiple=True,
-    metavar="KEY",
-    help="Keep this annotation, too, since a plugin of yours reads it. Repeatable.",
-)
+@content_options
 @click.option(
     "--retain",
     type=_duration,
@@ -200,8 +186,8 @@ def record(
     kubeconfig: Path | None,
     context: str | None,
     anonymize: bool,
-    custom_kind: Sequence[str],
-    annotation: Sequence[str],
+    custom_kinds: Sequence[CustomKind],
+    annotations: frozenset[str],
     retain: float | None,
     retain_size: int | None,
     segment_time: float | None,
@@ -215,8 +201,7 @@ def record(
     no_progress: bool,
 ) -> None:
     clock = SystemClock()
-    kinds = [parse_custom_kind(given, "--custom-kind") for given in custom_kind]
-    fields = Fields(SCHEDULING_ANNOTATIONS.union(annotation), Anonymizer(_secret(out)) if anonymize else None)
+    fields = Fields(annotations, Anonymizer(_secret(out)) if anonymize else None)
     default = SegmentLimits()
     limits = SegmentLimits(
         segment_size or default.bytes, segment_time or default.seconds, retain, retain_size
@@ -238,7 +223,7 @@ def record(
         name = "" if anonymize else context or client.config.address
         with (
             RecordingWriter(out, cluster=name, anonymized=anonymize, limits=limits, clock=clock) as writer,
-            KubernetesCluster(client, [*RECORDED_KINDS, *kinds]) as cluster,
+            KubernetesCluster(client, [*RECORDED_KINDS, *custom_kinds]) as cluster,
             stop_signal() as stop,
         ):
             recorder = Recorder(cluster, writer, clock, fields)

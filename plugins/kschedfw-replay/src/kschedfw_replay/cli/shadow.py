@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 import click
-from kschedfw_kubernetes import KubernetesCluster, NotSyncedError, connect, scheduler_kinds
+from kschedfw_kubernetes import (
+    KubernetesCluster,
+    NotSyncedError,
+    connect,
+    connection_options,
+    scheduler_kinds,
+)
 from kschedfw_lab.compare import ConditionError
 from rich.live import Live
 
@@ -90,8 +96,7 @@ def _duration(text: str) -> float:
 )
 @gates_option
 @kube_version_option
-@click.option("--kubeconfig", type=FILE, metavar="FILE", help="How to reach the API server, and as whom.")
-@click.option("--context", metavar="NAME", help="Which context of the kubeconfig. Default: the current one.")
+@connection_options
 @seed_option
 @click.option("--for", "for_", type=_duration, metavar="DURATION", help="End after this time, such as 1h30m.")
 @click.option("--decisions", type=IntRange(1), metavar="N", help="End after this many decisions.")

@@ -1,8 +1,9 @@
-"""Groups of options that give a command one value: the cluster, how it is read, the configuration."""
+"""Groups of options that give a command one value: the cluster, how it is read, the configuration, the simulation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,6 +22,8 @@ from kschedfw.cli.inputs import Input, ReadingOptions, read_input
 from kschedfw.cli.live import ABSENT, NO_LIVE_CLUSTER, SOURCES, Given, Live, Progress, Source
 from kschedfw.cli.options import (
     FILE,
+    SelectHost,
+    attempt_time_option,
     config_option,
     expand_custom_option,
     field_validation_option,
@@ -31,21 +34,24 @@ from kschedfw.cli.options import (
     no_expand_option,
     pods_option,
     provider_option,
+    seed_option,
+    select_host_option,
     skip_invalid_option,
+    start_time_option,
 )
+from kschedfw.cli.reschedule import reschedule, reschedule_option
 
 Callback: TypeAlias = Callable[..., None]
 """The function of a command, called with the values of its options by name."""
 
 
 @frozen
-class ClusterOptions:
-    """The options that commands about one cluster and one configuration share, beside the argument CLUSTER."""
+class InputOptions:
+    """The options that say, beside the argument CLUSTER, what a cluster is read from and how."""
 
     pods: Sequence[Path]
     live: Live
     format: str
-    chosen: ConfigurationChoice
     reading: ReadingOptions
 
     def read(
@@ -146,25 +152,61 @@ def live_options(command: Callback) -> Callback:
     return gathering
 
 
-def cluster_options(command: Callback) -> Callback:
-    """Give a command all options about a cluster and a configuration, as its parameter `given`."""
+def input_options(command: Callback) -> Callback:
+    """Give a command all options about the cluster that it reads, as its parameter `given`."""
 
     @pods_option
     @live_options
     @format_option
-    @configuration_options
     @reading_options
     @wraps(command)
     def gathering(
+        *, pods: Sequence[Path], live: Live, format: str, reading: ReadingOptions, **others: object
+    ) -> None:
+        command(given=InputOptions(pods, live, format, reading), **others)
+
+    return gathering
+
+
+@frozen
+class SimulationOptions:
+    """The options of commands that simulate: which pods are freed first, virtual time, and choices between nodes.
+
+    Attributes:
+        attempt_time: the virtual seconds that each attempt takes.
+    """
+
+    select_host: SelectHost
+    freed: Sequence[str]
+    start_time: datetime | None
+    attempt_time: float
+    seed: int
+
+    def free_bound_pods(self, loaded: Input) -> tuple[Input, Mapping[str, str]]:
+        """Free the pods of `--reschedule`, as `reschedule` does."""
+        return reschedule(loaded, self.freed)
+
+
+def simulation_options(command: Callback) -> Callback:
+    """Give a command `--seed`, `--reschedule` and the other options of simulations, as its parameter `simulated`."""
+
+    @select_host_option
+    @reschedule_option
+    @start_time_option
+    @attempt_time_option
+    @seed_option
+    @wraps(command)
+    def gathering(
         *,
-        pods: Sequence[Path],
-        live: Live,
-        format: str,
-        chosen: ConfigurationChoice,
-        reading: ReadingOptions,
+        select_host: SelectHost,
+        reschedule: Sequence[str],
+        start_time: datetime | None,
+        attempt_time: float,
+        seed: int,
         **others: object,
     ) -> None:
-        command(given=ClusterOptions(pods, live, format, chosen, reading), **others)
+        simulated = SimulationOptions(select_host, reschedule, start_time, attempt_time, seed)
+        command(simulated=simulated, **others)
 
     return gathering
 
