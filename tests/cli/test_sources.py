@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from kschedfw import make_node
 from kschedfw.api import Manifests, Node
+from kschedfw.api.distributions import entry_points_of
 from kschedfw.cli import (
     MANIFESTS,
     ConfigurationChoice,
@@ -72,7 +73,11 @@ NO_SOURCE = object()
 def installed(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """The sources of this module, by the names in the parameter, and no others."""
     offers = [EntryPoint(name, f"{__name__}:{name}", "kschedfw.sources") for name in request.param]
-    monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", lambda _groups: offers)
+    # Other groups are as they are: what is found in them is kept, for later tests, too.
+    monkeypatch.setattr(
+        "kschedfw.api.extensions.entry_points_of",
+        lambda groups: offers if "kschedfw.sources" in groups else entry_points_of(groups),
+    )
     monkeypatch.setattr("kschedfw.cli.option_groups.SOURCES", attrs.evolve(SOURCES))  # which looks again
 
 
