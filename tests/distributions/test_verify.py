@@ -14,6 +14,7 @@ import pytest
 from kschedfw_apiserver.processes import running
 
 from kschedfw.testing.waiting import PATIENCE, eventually
+from tests.conformance.modes import Mode
 
 REPOSITORY = Path(__file__).parents[2]
 SCRIPT = REPOSITORY / ".ci" / "verify.py"
@@ -266,3 +267,9 @@ def test_files_that_parts_name_are_there() -> None:
     paths = set(re.findall(r"(?<=\s)(?:tests|plugins|deploy)/[\w/*.-]+", commands))
     assert len(paths) > 5
     assert [path for path in sorted(paths) if not any(REPOSITORY.glob(path))] == []
+
+
+def test_modes_that_parts_check_recordings_in_are_there() -> None:
+    asked = re.findall(r"--mode (\S+)", (REPOSITORY / ".ci" / "verify.toml").read_text(encoding="utf-8"))
+    assert len(asked) > 4
+    assert set(asked) <= {"all", *(mode.value for mode in Mode)}
