@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from kschedfw_lab import ResultsWriter
 from kschedfw_lab.compare import ComparedRun, Setup, compare
 
-from kschedfw import InMemoryCluster, Profile, default_profile
+from kschedfw import InMemoryCluster, Profile, SchedulerConfiguration, default_profile
 from kschedfw.api import read_manifests
 from kschedfw.config import load_configuration
 
@@ -28,9 +28,10 @@ def candidates() -> list[Setup]:
     """The configurations; the first one is the baseline."""
     packing = load_configuration(EXAMPLES / "configurations" / "profiles.yaml")
     most_allocated = {"NodeResourcesFit": {"scoringStrategy": {"type": "MostAllocated"}}}
+    most = Profile(default_profile().multi_point, args=most_allocated)
     return [
-        Setup("default", (default_profile(),)),
-        Setup("most-allocated", (Profile(default_profile().multi_point, args=most_allocated),)),
+        Setup("default", SchedulerConfiguration(profiles=(default_profile(),))),
+        Setup("most-allocated", SchedulerConfiguration(profiles=(most,))),
         Setup.of("packing", packing, "packing"),
     ]
 

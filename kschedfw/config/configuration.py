@@ -12,13 +12,13 @@ from kschedfw.framework.profile import Profile
 class SchedulerConfiguration(Settings):
     """A whole configuration. `source` is its file or another description of its origin; `warnings` are for its user.
 
-    The `profiles` list their plugins per extension point. Their `args` have an instance of the arguments class for each
-    enabled plugin that has one, and for the in-tree plugins for which the configuration has arguments. `api_version`
-    is empty if the configuration wasn't made from a document.
+    Profiles that are read from a document list their plugins per extension point. Their `args` have an instance of the
+    arguments class for each enabled plugin that has one, and for the in-tree plugins for which the configuration has
+    arguments. `api_version` is empty if the configuration wasn't made from a document.
     """
 
-    source: str
-    api_version: str
+    source: str = "configuration"
+    api_version: str = ""
     profiles: tuple[Profile, ...]
     warnings: tuple[str, ...] = ()
     gates: FeatureGates = DEFAULT_GATES

@@ -11,9 +11,8 @@ import attrs
 from kschedfw.api import KschedfwError, Named, Pod
 from kschedfw.api.records import frozen
 from kschedfw.cluster import Cluster, InMemoryCluster
-from kschedfw.config.extenders import ExtenderConfig, with_ignored_resources
+from kschedfw.config.extenders import with_ignored_resources
 from kschedfw.framework.clock import Clock
-from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.metrics import NO_METRICS, MetricsRecorder
 from kschedfw.framework.parallelizer import Parallelizer
 from kschedfw.framework.profile import Profile
@@ -91,23 +90,15 @@ class UnknownProfileError(KschedfwError, ValueError):
 
 @frozen
 class Setup:
-    """The set-up of a run: a labelled configuration, ready for a `Scheduler`.
-
-    For all fields but the first and the last two see `Scheduler`.
+    """The set-up of a run: a configuration with a label, and the pods that it schedules.
 
     With `takes_every_pod`, its only profile schedules all pending pods, whatever their schedulerName. Otherwise each
-    profile schedules the pods that name it. `notes` are passed on to the report.
+    profile schedules the pods that name it.
     """
 
     label: str
-    profiles: tuple[Profile, ...]
-    extenders: tuple[ExtenderConfig, ...] = ()
-    percentage_of_nodes_to_score: int = 0
-    initial_backoff: float = 1.0
-    max_backoff: float = 10.0
+    configuration: SchedulerConfiguration
     takes_every_pod: bool = False
-    feature_gates: FeatureGates = DEFAULT_GATES
-    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -120,27 +111,26 @@ class Setup:
         Raises:
             UnknownProfileError: there is no such profile.
         """
-        profiles = profiles_of(configuration)
-        if scheduler_name is not None:
-            there_are = [profile.scheduler_name for profile in profiles]
-            profiles = tuple(profile for profile in profiles if profile.scheduler_name == scheduler_name)
-            if not profiles:
-                raise UnknownProfileError(configuration.source, scheduler_name, there_are)
-        running = {profile.scheduler_name for profile in profiles}
-        return cls(
-            label,
-            profiles,
-            extenders=configuration.extenders,
-            percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score,
-            initial_backoff=configuration.pod_initial_backoff_seconds,
-            max_backoff=configuration.pod_max_backoff_seconds,
-            takes_every_pod=scheduler_name is not None,
-            feature_gates=configuration.gates,
-            notes=tuple(
-                f"profile {profile.scheduler_name}: not in this version, left out: {', '.join(names)}"
-                for profile in configuration.profiles
-                if profile.scheduler_name in running and (names := profile.absent_by_name)
-            ),
+        if scheduler_name is None:
+            return cls(label, configuration)
+        profiles = {profile.scheduler_name: profile for profile in configuration.profiles}
+        if scheduler_name not in profiles:
+            raise UnknownProfileError(configuration.source, scheduler_name, list(profiles))
+        only = attrs.evolve(configuration, profiles=(profiles[scheduler_name],))
+        return cls(label, only, takes_every_pod=True)
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """The profiles to run; see `profiles_of`."""
+        return profiles_of(self.configuration)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the report: the plugins that a profile names and that don't run."""
+        return tuple(
+            f"profile {profile.scheduler_name}: not in this version, left out: {', '.join(names)}"
+            for profile in self.configuration.profiles
+            if (names := profile.absent_by_name)
         )
 
     def cluster_of(self, objects: Sequence[Named]) -> InMemoryCluster:

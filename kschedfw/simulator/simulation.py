@@ -141,10 +141,12 @@ class Simulation:
         initial_backoff, max_backoff = 1.0, 10.0
         if configuration is not None:
             setup = setup_of(configuration, profiles, extenders, percentage_of_nodes_to_score, feature_gates)
-            profiles, feature_gates = setup.profiles, setup.feature_gates
-            extenders = self._own_extenders = make_extenders(setup.extenders)
-            percentage_of_nodes_to_score = setup.percentage_of_nodes_to_score
-            initial_backoff, max_backoff = setup.initial_backoff, setup.max_backoff
+            settings = setup.configuration
+            profiles, feature_gates = setup.profiles, settings.gates
+            extenders = self._own_extenders = make_extenders(settings.extenders)
+            percentage_of_nodes_to_score = settings.percentage_of_nodes_to_score
+            initial_backoff = settings.pod_initial_backoff_seconds
+            max_backoff = settings.pod_max_backoff_seconds
             notes = (*notes, *setup.notes)
         if explaining is not None and algorithm is not None:
             raise ValueError("explaining: the decisions of an algorithm of one's own can't be explained")

@@ -227,13 +227,13 @@ class TestVersions:
     def test_files_and_their_profiles_have_versions_too(self, conf: Path) -> None:
         candidates = candidates_of(["default", f"{conf}#packing", f"{conf}#packing@1.35", f"{conf}@1.35"])
         assert [each.label for each in candidates] == ["default", "packing", "packing@1.35", "conf@1.35"]
-        assert [each.feature_gates.version for each in candidates] == ["1.36", "1.36", "1.35", "1.35"]
+        assert [each.configuration.gates.version for each in candidates] == ["1.36", "1.36", "1.35", "1.35"]
 
     def test_a_name_of_a_file_may_look_like_one(self, tmp_path: Path) -> None:
         path = tmp_path / "a@1.35"
         path.write_text(CONFIGURATION)
         _, candidate = candidates_of(["default", str(path)])
-        assert candidate.feature_gates.version == "1.36"
+        assert candidate.configuration.gates.version == "1.36"
 
     def test_a_version_that_is_not_known(self, run_compare: Command, cluster_dir: Path) -> None:
         result = run_compare(cluster_dir, *profiles("default@1.20", "default"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kschedfw_lab.compare import Setup
 
-from kschedfw import InMemoryCluster, Node, Pod, Profile, make_node, make_pod
+from kschedfw import InMemoryCluster, Node, Pod, Profile, SchedulerConfiguration, make_node, make_pod
 from kschedfw.config import parse_configuration
 
 CONFIGURATION = """\
@@ -34,7 +34,8 @@ def packing(label: str = "packing") -> Setup:
 
 def bare(*plugins: str, label: str = "bare") -> Setup:
     """Only these plugins, and what no profile can do without."""
-    return Setup(label, (Profile(["PrioritySort", *plugins, "DefaultBinder"]),))
+    profile = Profile(["PrioritySort", *plugins, "DefaultBinder"])
+    return Setup(label, SchedulerConfiguration(profiles=(profile,)))
 
 
 def node(name: str, cpu: int = 4, memory: str = "8Gi") -> Node:

@@ -14,7 +14,7 @@ from kschedfw.scheduler.setup import objects_of
 def test_a_whole_configuration_keeps_its_settings_and_its_scheduler_names() -> None:
     candidate = Setup.of("both", parse_configuration(CONFIGURATION))
     assert [profile.scheduler_name for profile in candidate.profiles] == ["default-scheduler", "packing"]
-    assert (candidate.max_backoff, candidate.takes_every_pod) == (30, False)
+    assert (candidate.configuration.pod_max_backoff_seconds, candidate.takes_every_pod) == (30, False)
 
 
 def test_one_profile_takes_every_pending_pod_whichever_scheduler_it_names() -> None:

@@ -23,7 +23,7 @@ from kschedfw_lab.compare import (
 from kschedfw_lab.report.comparison import Direction, direction_of
 from kschedfw_lab.sweep.measures import metrics_by_label
 
-from kschedfw import Handle, NodeInfo, Plugin, Profile, Registry, Status, hookimpl
+from kschedfw import Handle, NodeInfo, Plugin, Profile, Registry, SchedulerConfiguration, Status, hookimpl
 from kschedfw.api import ExtensionError, extensions
 from kschedfw.api.distributions import entry_points_of
 from kschedfw.scheduler import Setup
@@ -159,7 +159,7 @@ def test_counters_of_plugins_are_metrics_summed_over_their_labels() -> None:
     profile = Profile(["PrioritySort", "NodeResourcesFit", "Counting", "DefaultBinder"])
     comparison = compare(
         two_nodes(pod("a"), pod("b")),
-        [spreading(), Setup("counting", (profile,))],
+        [spreading(), Setup("counting", SchedulerConfiguration(profiles=(profile,)))],
         registry=registry,
     )
     without, counted = comparison.runs

@@ -89,7 +89,7 @@ class TestMoves:
 
     def test_a_pod_that_a_configuration_does_not_schedule_at_all(self) -> None:
         cluster = two_nodes(make_pod("own").scheduler_name("packing").build(), pod("web"))
-        default = Setup("default", spreading().profiles)
+        default = Setup("default", spreading().configuration)
         (moves,) = compare(cluster, [packing(), default]).moves
         lost = next(move for move in moves.moves if move.pod == "default/own")
         assert (lost.change, lost.after) == (FateChange.LOST, None)

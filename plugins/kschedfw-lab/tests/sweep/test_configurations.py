@@ -95,8 +95,8 @@ def test_a_path_changes_an_argument() -> None:
 def test_the_document_itself_does_not_change(folder: Path) -> None:
     before = read_given("conf.yaml", folder)
     after = before.changed([PathChange("podMaxBackoffSeconds", 5)])
-    assert runnable(before).candidate.max_backoff == 30
-    assert runnable(after).candidate.max_backoff == 5
+    assert runnable(before).candidate.configuration.pod_max_backoff_seconds == 30
+    assert runnable(after).candidate.configuration.pod_max_backoff_seconds == 5
 
 
 def test_one_profile_of_a_file_takes_every_pod(folder: Path) -> None:
@@ -108,7 +108,10 @@ def test_one_profile_of_a_file_takes_every_pod(folder: Path) -> None:
 def test_a_document_can_be_in_the_specification() -> None:
     document = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     given_here = read_given({"name": "mine", "document": {**document, "podMaxBackoffSeconds": 3}}, Path())
-    assert (given_here.label, runnable(given_here).candidate.max_backoff) == ("mine", 3)
+    assert (given_here.label, runnable(given_here).candidate.configuration.pod_max_backoff_seconds) == (
+        "mine",
+        3,
+    )
 
 
 def test_the_plugins_distributions_are_told_with_versions() -> None:
@@ -121,11 +124,11 @@ def test_a_version_of_kubernetes_is_a_part_of_what_a_configuration_is(folder: Pa
     names = ("conf.yaml", "conf.yaml@1.35", "default", "default@1.35")
     given = [read_given(name, folder) for name in names]
     assert [each.label for each in given] == list(names)
-    versions = [runnable(each).candidate.feature_gates.version for each in given]
+    versions = [runnable(each).candidate.configuration.gates.version for each in given]
     assert versions == ["1.36", "1.35", "1.36", "1.35"]
     assert given[0].to_json() | {"version": "1.35"} == given[1].to_json() != given[0].to_json()
     changed = given[1].changed([PluginChange("ImageLocality", 0)])
-    assert runnable(changed).candidate.feature_gates.version == "1.35"
+    assert runnable(changed).candidate.configuration.gates.version == "1.35"
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from kschedfw import (
     GenericScheduler,
     Pod,
     Registry,
+    SchedulerConfiguration,
     ScheduleResult,
     default_profile,
 )
@@ -33,7 +34,7 @@ from kschedfw.config import preset_configuration
 from kschedfw.scheduler import Setup
 from kschedfw.scheduler.queue import SchedulingQueue
 
-DEFAULT = Setup("default", (default_profile(),))
+DEFAULT = Setup("default", SchedulerConfiguration(profiles=(default_profile(),)))
 REGISTRY = Registry()
 
 

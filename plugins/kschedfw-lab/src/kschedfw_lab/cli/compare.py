@@ -186,7 +186,7 @@ def _version_notes(loaded: Input, candidates: Sequence[Setup]) -> Iterator[str]:
     """Yield notes on what a version no longer serves, or leaves without effect; with the labels unless all do."""
     labels: dict[str, list[str]] = {}
     for candidate in candidates:
-        for note in version_notes(loaded, candidate.feature_gates):
+        for note in version_notes(loaded, candidate.configuration.gates):
             labels.setdefault(note, []).append(candidate.label)
     for note, its in labels.items():
         yield note if len(its) == len(candidates) else f"{', '.join(its)}: {note}"

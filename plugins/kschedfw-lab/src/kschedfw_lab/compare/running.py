@@ -174,8 +174,8 @@ def _with_reasons(
         return {decision.pod: fate(decision) for decision in report.decisions}
 
     found = reasons(
-        first.feature_gates,
-        other.feature_gates,
+        first.configuration.gates,
+        other.configuration.gates,
         {move.pod: fate(move.before) for move in moves.moves},
         {move.pod: fate(move.after) for move in moves.moves},
         fates_with,

@@ -212,20 +212,20 @@ class Replay:
         )
 
     def _make_scheduler(self) -> Scheduler:
-        setup = self._setup
+        settings = self._setup.configuration
         scheduler = Scheduler(
             self._cluster,
-            setup.profiles,
+            self._setup.profiles,
             registry=self._registry,
             clock=self._clock,
             random=Random(self._seed),
-            extenders=make_extenders(setup.extenders, clock=self._clock),
-            percentage_of_nodes_to_score=setup.percentage_of_nodes_to_score,
-            initial_backoff=float(setup.initial_backoff),
-            max_backoff=float(setup.max_backoff),
+            extenders=make_extenders(settings.extenders, clock=self._clock),
+            percentage_of_nodes_to_score=settings.percentage_of_nodes_to_score,
+            initial_backoff=float(settings.pod_initial_backoff_seconds),
+            max_backoff=float(settings.pod_max_backoff_seconds),
             # A pod may wait for months of a recording.
             retry_unchanged=False,
-            feature_gates=setup.feature_gates,
+            feature_gates=settings.gates,
         )
         generic = scheduler.algorithm
         assert isinstance(generic, GenericScheduler)

@@ -80,7 +80,7 @@ def upgrades(
     found = []
     for setup, run in zip(setups[1:], runs[1:], strict=True):
         has = _outcomes(run)
-        why = reasons(setups[0].feature_gates, setup.feature_gates, had, has, outcomes)
+        why = reasons(setups[0].configuration.gates, setup.configuration.gates, had, has, outcomes)
         moves = tuple(_move(runs[0], run, int(number), reason) for number, reason in why.items())
         found.append(Upgrade(runs[0].label, run.label, moves))
     return tuple(found)

@@ -73,7 +73,7 @@ class Shadow:
         self._mirror = Mirror(source)
         self._only = setup.profiles[0].scheduler_name if setup.takes_every_pod else None
         self._percentage = {
-            each.scheduler_name: setup.percentage_of_nodes_to_score
+            each.scheduler_name: setup.configuration.percentage_of_nodes_to_score
             if each.percentage_of_nodes_to_score is None
             else each.percentage_of_nodes_to_score
             for each in setup.profiles
@@ -84,8 +84,8 @@ class Shadow:
             registry=registry,
             clock=clock,
             random=Random(seed),
-            extenders=make_extenders(setup.extenders, clock=clock),
-            feature_gates=setup.feature_gates,
+            extenders=make_extenders(setup.configuration.extenders, clock=clock),
+            feature_gates=setup.configuration.gates,
             idle=True,
         )
         assert isinstance(self._scheduler.algorithm, GenericScheduler)
