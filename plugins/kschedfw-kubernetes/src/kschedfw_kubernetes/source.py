@@ -38,8 +38,8 @@ KUBERNETES: Final = Source(
         SourceOption(
             "namespace",
             "NAME",
-            "Where POD is looked for, and whose pods are told. With a live cluster also what is read where the user "
-            "may not list all namespaces; default: the context's.",
+            "The namespace of POD, and of the pods that are shown. Of a live cluster that the user may not list as "
+            "a whole, only this namespace is read; default: the context's.",
             names_cluster=False,
         ),
     ),

@@ -52,7 +52,7 @@ Exit codes:
   2    bad usage or bad input, or the address is taken
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C, or by one before it served
-  143  the same by SIGTERM
+  143  ended at once by a second SIGTERM, or by one before it served
 """
 
 

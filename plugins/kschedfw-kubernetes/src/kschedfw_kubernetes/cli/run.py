@@ -67,7 +67,7 @@ Exit codes:
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C
   142  ended by an alarm: it was paused beyond its lease
-  143  the same by SIGTERM
+  143  ended at once by a second SIGTERM
 """
 
 
@@ -131,7 +131,7 @@ class _GoFlags(click.Command):
 @click.option("--kubeconfig", metavar="FILE", help="How to reach the API server, and as whom.")
 @click.option("--master", metavar="URL", help="The API server, in place of the kubeconfig's.")
 @click.option("--kube-api-qps", type=float, metavar="N", help="Requests to the API server in a second.")
-@click.option("--kube-api-burst", type=int, metavar="N", help="How many of them may come at once.")
+@click.option("--kube-api-burst", type=int, metavar="N", help="How many requests may be sent at once.")
 @click.option(
     "--leader-elect",
     metavar=_BOOLEAN,
@@ -153,14 +153,14 @@ class _GoFlags(click.Command):
     "--leader-elect-retry-period",
     type=_duration,
     metavar="DURATION",
-    help="The time between attempts; default 2s.",
+    help="The time between attempts to take or renew the lease; default 2s.",
 )
-@click.option("--leader-elect-resource-lock", metavar="KIND", help="What is held: leases, nothing else.")
+@click.option("--leader-elect-resource-lock", metavar="KIND", help="The kind of lock: leases is the only one.")
 @click.option(
     "--leader-elect-resource-name", metavar="NAME", help="The lease's name; default kube-scheduler."
 )
 @click.option(
-    "--leader-elect-resource-namespace", metavar="NAMESPACE", help="Its namespace; default kube-system."
+    "--leader-elect-resource-namespace", metavar="NAMESPACE", help="The lease's namespace; default kube-system."
 )
 @click.option(
     "--shared-state",
@@ -184,12 +184,12 @@ class _GoFlags(click.Command):
     type=IntRange(0, 65535),
     default=10259,
     metavar="N",
-    help="The port for that, with https; 0: none.",
+    help="The https port of health, metrics and so on; 0: none.",
 )
 @click.option(
     "--tls-cert-file", type=FILE, metavar="FILE", help="The certificate (PEM). Default: a self-signed one."
 )
-@click.option("--tls-private-key-file", type=FILE, metavar="FILE", help="Its key (PEM).")
+@click.option("--tls-private-key-file", type=FILE, metavar="FILE", help="The certificate's private key (PEM).")
 @click.option(
     "--cert-dir",
     type=FILE,
@@ -200,13 +200,13 @@ class _GoFlags(click.Command):
     "--authentication-kubeconfig",
     type=FILE,
     metavar="FILE",
-    help="The API server that knows the callers. Default: the one of the scheduler.",
+    help="The API server that says who a caller is. Default: the one of the scheduler.",
 )
 @click.option(
     "--authorization-kubeconfig",
     type=FILE,
     metavar="FILE",
-    help="The API server that knows what they may do. Default: the same.",
+    help="The API server that says what a caller may do. Default: the one of the scheduler.",
 )
 @click.option(
     "--authorization-always-allow-paths",
@@ -217,51 +217,51 @@ class _GoFlags(click.Command):
 @click.option(
     "--authentication-skip-lookup",
     metavar=_BOOLEAN,
-    help="Whether not to look up in the cluster who signs the certificates of callers; default false.",
+    help="Don't read from the cluster which authorities sign the certificates of callers; default false.",
 )
 @click.option(
     "--client-ca-file",
     type=FILE,
     metavar="FILE",
-    help="Who signs the certificates of users (PEM). Default: looked up.",
+    help="The authorities that sign the certificates of users (PEM). Default: those that the cluster names.",
 )
 @click.option(
     "--requestheader-client-ca-file",
     type=FILE,
     metavar="FILE",
-    help="Who signs those of proxies, which say for whom a request is.",
+    help="The authorities that sign the certificates of proxies (PEM), which send requests for users.",
 )
 @click.option(
     "--requestheader-allowed-names",
     default="",
     show_default=False,
     metavar="NAME,...",
-    help="The common names of these proxies; none: all.",
+    help="The common names that certificates of proxies may have. Default: any.",
 )
 @click.option(
     "--requestheader-username-headers",
     default="x-remote-user",
     metavar="HEADER,...",
-    help="Where they say the user's name.",
+    help="The headers in which a proxy sends the user's name.",
 )
 @click.option(
     "--requestheader-uid-headers",
     default="",
     show_default=False,
     metavar="HEADER,...",
-    help="Where they say the user's uid.",
+    help="The headers in which a proxy sends the user's uid.",
 )
 @click.option(
     "--requestheader-group-headers",
     default="x-remote-group",
     metavar="HEADER,...",
-    help="Where they say the user's groups.",
+    help="The headers in which a proxy sends the user's groups.",
 )
 @click.option(
     "--requestheader-extra-headers-prefix",
     default="x-remote-extra-",
     metavar="PREFIX,...",
-    help="How headers with more about the user begin.",
+    help="Prefixes of the headers in which a proxy sends more about the user.",
 )
 @click.option(
     "--tls-min-version",
@@ -275,20 +275,20 @@ class _GoFlags(click.Command):
     default="",
     show_default=False,
     metavar="NAME,...",
-    help="Those up to TLS 1.2, by Go's names. Default: OpenSSL's.",
+    help="Cipher suites up to TLS 1.2, by Go's names. Default: OpenSSL's.",
 )
 @click.option(
     "--profiling",
     default="false",
     metavar=_BOOLEAN,
-    help="Whether there are profiles under /debug/pprof; default false.",
+    help="Whether there are profiles under /debug/pprof.",
 )
 @click.option("--disabled-metrics", multiple=True, metavar="NAME,...", help="Metrics that aren't exposed.")
 @click.option(
     "--recorder",
     multiple=True,
     metavar="NAME,...",
-    help="Recorders of metrics of installed distributions, which are told beside Prometheus'.",
+    help="More recorders of metrics, by the names that installed distributions give them.",
 )
 @click.option(
     "--show-hidden-metrics-for-version",
@@ -301,8 +301,8 @@ class _GoFlags(click.Command):
     "--loop-timeout",
     type=_duration,
     metavar="DURATION",
-    help="After which a scheduling loop that doesn't come round is held to hang. "
-    "Default: 20s, and what extenders may take.",
+    help="After how long without a round of the scheduling loop /healthz fails. "
+    "Default: 20s, and the timeouts of extenders.",
 )
 @click.option(
     "--v", "-v", type=_verbosity, default=0, metavar="N", help="How much to log: 2 decisions, 4 details."
@@ -312,7 +312,7 @@ class _GoFlags(click.Command):
     default="",
     show_default=False,
     metavar="PATTERN=N,...",
-    help="How much single modules log, by their files' names; text only.",
+    help="How much to log for modules whose file names match; with --logging-format text only.",
 )
 @click.option(
     "--logging-format", default="text", metavar="text|json", help="What a line of the log looks like."

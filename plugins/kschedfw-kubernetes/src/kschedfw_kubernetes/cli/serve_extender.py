@@ -66,7 +66,7 @@ Exit codes:
        can't be read
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C, or by one before it served
-  143  the same by SIGTERM
+  143  ended at once by a second SIGTERM, or by one before it served
 """
 
 

@@ -76,7 +76,7 @@ Exit codes:
   3    a condition of --fail-on holds at the end
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C
-  143  the same by SIGTERM
+  143  ended at once by a second SIGTERM
 """
 
 
