@@ -22,11 +22,11 @@ CONTRACT = Path(__file__).parent / "hook-contract.json"
 INTRODUCTION = """\
 # Hooks
 
-For plugin authors: the contract of every hook.
+For plugin authors: after this page you know what each hook is given, what it may answer, and when it is called.
 
 <!-- Written by docs/generate_hooks.py from the docstrings of kschedfw/framework/hookspecs.py. Change those. -->
 
-The contract of every hook, in version {version}. [Writing plugins](writing-plugins.md) says how to go about it, and
+This is the contract of hooks in version {version}. [Writing plugins](writing-plugins.md) says how to begin, and
 [Compatibility](compatibility.md#the-contract-of-hooks) what a version promises.
 """
 
@@ -102,12 +102,11 @@ def _spec(name: str) -> Callable[..., object]:
 def _general() -> Iterator[str]:
     """Return the module's docstring without its first line, and a table of the hooks."""
     yield inspect.cleandoc(hookspecs.__doc__ or "").partition("\n\n")[2] + "\n"
-    yield "| hook | enabled at | status, beside Success and Error | what |"
-    yield "| --- | --- | --- | --- |"
+    yield "| hook | enabled at | status, beside Success and Error |"
+    yield "| --- | --- | --- |"
     for name, spec in HOOKS.items():
-        summary = inspect.cleandoc(_spec(name).__doc__ or "").split("\n", 1)[0]
         point = "any" if spec.point is None else f"`{spec.point}`"
-        yield f"| [`{name}`](#{name}) | {point} | {_codes(spec)} | {summary} |"
+        yield f"| [`{name}`](#{name}) | {point} | {_codes(spec)} |"
     yield ""
 
 

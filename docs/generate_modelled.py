@@ -92,12 +92,12 @@ FAULTS: Final = (
 PAGE = """\
 # What is modelled
 
-For everyone who asks what is covered: every gate, plugin and field of kube-scheduler, and how much of it is here.
+For everyone who asks what is covered: after this page you know of every gate, plugin and field of kube-scheduler v1.36
+how much of it is here: ✓ all, *partial*, or *no*.
 
 <!-- Written by docs/generate_modelled.py from the tables in the source. Change those. -->
 
-Everything that decisions of kube-scheduler v1.36 depend on, and how much of it is here: ✓ all of it, *partial*, or
-*no*. How decisions are checked is in [Conformance](conformance.md).
+How decisions are checked is in [Conformance](conformance.md).
 
 ## Feature gates
 
@@ -114,11 +114,12 @@ All of v1.36 are ✓, [with their arguments](plugins.md): {plugins}.
 
 ## Fields of objects
 
-Of each type, the fields that are read, those of which a part is read (see that part's own row), and those that change
-nothing here. The latter are known, so they aren't taken for misspelt. The fields are those of Kubernetes v1.15 to
-v1.37, without `metadata`, which is the same for all kinds.
+The fields are those of Kubernetes v1.15 to v1.37, without `metadata`, which all kinds share. Of *partial* fields a part
+is read: see the row of its type. Fields under *no* are known, so they aren't taken for misspelt, but change nothing.
 
 {fields}
+
+All fields are read of these types: {whole}.
 
 ## Admission
 
@@ -144,10 +145,12 @@ write what scheduling reads:
 
 def modelled_page() -> str:
     """The text of docs/modelled.md."""
+    rows = list(field_rows())
     return PAGE.format(
         gates=table(("", "gates"), gate_rows()),
         plugins=", ".join(in_tree_plugins()),
-        fields=table(("type", "✓", "partial", "no"), field_rows()),
+        fields=table(("type", "✓", "partial", "no"), (row for row in rows if any(row[2:]))),
+        whole=", ".join(sorted(row[0] for row in rows if not any(row[2:]))),
         faults=table(("fault", "versions", "report"), FAULTS),
         controllers=table(("controller", "", "how"), CONTROLLERS),
     )
