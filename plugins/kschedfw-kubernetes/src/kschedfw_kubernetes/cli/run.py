@@ -155,12 +155,16 @@ class _GoFlags(click.Command):
     metavar="DURATION",
     help="The time between attempts to take or renew the lease; default 2s.",
 )
-@click.option("--leader-elect-resource-lock", metavar="KIND", help="The kind of lock: leases is the only one.")
+@click.option(
+    "--leader-elect-resource-lock", metavar="KIND", help="The kind of lock: leases is the only one."
+)
 @click.option(
     "--leader-elect-resource-name", metavar="NAME", help="The lease's name; default kube-scheduler."
 )
 @click.option(
-    "--leader-elect-resource-namespace", metavar="NAMESPACE", help="The lease's namespace; default kube-system."
+    "--leader-elect-resource-namespace",
+    metavar="NAMESPACE",
+    help="The lease's namespace; default kube-system.",
 )
 @click.option(
     "--shared-state",
@@ -189,7 +193,9 @@ class _GoFlags(click.Command):
 @click.option(
     "--tls-cert-file", type=FILE, metavar="FILE", help="The certificate (PEM). Default: a self-signed one."
 )
-@click.option("--tls-private-key-file", type=FILE, metavar="FILE", help="The certificate's private key (PEM).")
+@click.option(
+    "--tls-private-key-file", type=FILE, metavar="FILE", help="The certificate's private key (PEM)."
+)
 @click.option(
     "--cert-dir",
     type=FILE,
