@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+from edits import cluster_of, edited
 from kschedfw_advisor.cli.pending_output import to_json
 from kschedfw_advisor.cli.what_if_output import Background
 from kschedfw_advisor.pending import explain_pending
-from planted import cluster_of, edited
 
 Manifest = dict[str, Any]
 

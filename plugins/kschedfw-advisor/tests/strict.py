@@ -17,11 +17,11 @@ from typing import Any, Final
 import attrs
 import yaml
 from blind import Manifest, Problem, as_list, cluster_of, make_node, objects_of, placed_pod, storage
+from edits import edited
 from kschedfw_advisor.cli.pending_output import to_json
 from kschedfw_advisor.cli.what_if_output import Background
 from kschedfw_advisor.pending import explain_pending
 from kschedfw_advisor.reports import Reports
-from planted import edited
 
 from kschedfw import WhatIf
 from kschedfw.api import parse_manifests

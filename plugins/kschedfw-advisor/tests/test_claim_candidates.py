@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pytest
 from blind import as_list, cluster_of
+from edits import edited
 from kschedfw_advisor.pending import explain_pending
 from kschedfw_advisor.remedies import Remedy
-from planted import edited
 
 from kschedfw import WhatIf
 from kschedfw.api import parse_manifests

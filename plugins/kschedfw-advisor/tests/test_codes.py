@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kschedfw_advisor import codes
-from planted import answers
+from problems import answers
 
 from kschedfw.explain import CAUSES, FINDINGS, GROUP_CAUSES, SCHEMA_VERSION, ReasonCode, code_of_plugin
 from kschedfw.simulator import Outcome
@@ -51,7 +51,7 @@ def check(key: str, found: dict[str, Any]) -> None:
     assert found["text"]
 
 
-def test_what_is_said_of_planted_mistakes_is_coded() -> None:
+def test_what_is_said_of_planted_problems_is_coded() -> None:
     # Not a test for each workload: every worker would ask about all of them in order to know their names.
     for workload, kind in answers().items():
         assert kind["outcome"] in TABLES["outcome"], workload

@@ -8,13 +8,13 @@ from typing import Any
 
 import attrs
 import pytest
+from edits import edited
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kschedfw_advisor.cli.pending_output import to_json
 from kschedfw_advisor.cli.what_if_output import Background
 from kschedfw_advisor.pending import explain_pending
 from kschedfw_advisor.turns import fit
-from planted import edited
 from small_clusters import REGISTRY, owned
 
 from kschedfw import InMemoryCluster, Pod, Profile, Scheduler, WhatIf, default_profile
