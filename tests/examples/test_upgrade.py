@@ -48,7 +48,8 @@ def test_eight_pods_of_the_planted_cluster_fare_differently_for_eight_reasons(
     }
 
 
-@pytest.mark.slow
+# A fixed input: each change of v1.37 has a test of its own in tests/framework/versions, with both answers.
+@pytest.mark.nightly
 def test_no_pod_of_the_sample_cluster_fares_differently_in_v1_37(run_compare: Command) -> None:
     sample = PLANTED.parents[1] / "sample-cluster"
     versions = ("--kube-version", "1.36", "--kube-version", "1.37")
