@@ -12,7 +12,7 @@ OUTPUT = Path(__file__).parent / "feature-gates.md"
 INTRODUCTION = """\
 # Feature gates and versions
 
-For operators: every feature gate and rule, by version, and what it changes here.
+For operators: after this page you know what each feature gate and rule changes, and in which versions.
 
 <!-- Written by docs/generate_feature_gates.py from the tables in kschedfw/framework/gate_table.py and
 kschedfw/framework/versions. Change those. -->

@@ -12,7 +12,7 @@ OUTPUT = Path(__file__).parent / "gallery.md"
 PAGE = """\
 # Gallery
 
-For everyone: distributions of plugins and commands by others, and how yours gets in.
+For everyone: after this page you know whose plugins and commands there are, and how yours gets listed.
 
 <!-- Written by docs/generate_gallery.py from docs/gallery.toml. Change that. -->
 
