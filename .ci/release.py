@@ -12,6 +12,7 @@ and the licences.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -161,10 +162,26 @@ def _write_bill(inside: str, directory: Path, env: Mapping[str, str]) -> None:
     command = [sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible"]
     command += ["--pyproject", str(REPOSITORY / "pyproject.toml"), "--mc-type", "library"]
     _run([*command, "--output-file", str(bill), inside], env=env)
-    listed = licences(json.loads(bill.read_text(encoding="utf-8")))
+    content = with_digests(json.loads(bill.read_text(encoding="utf-8")), sorted(directory.glob("*.whl")))
+    bill.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    listed = licences(content)
     rows = [f"| {name} | {version} | {licence or 'not declared'} |" for name, version, licence in listed]
     table = ["| package | version | licence |", "| --- | --- | --- |", *rows]
     (directory / "licences.md").write_text("\n".join([*table, ""]), encoding="utf-8")
+
+
+def with_digests(bill: dict[str, Any], wheels: Iterable[Path]) -> dict[str, Any]:
+    """Return the bill of materials with the package URL and the SHA-256 of each of our wheels.
+
+    Without them, the bill would hold for any file of that name and version.
+    """
+    components = {each["name"]: each for each in (bill["metadata"]["component"], *bill["components"])}
+    for path in wheels:
+        wheel = Wheel.read(path)
+        component = components[wheel.name]
+        component["purl"] = f"pkg:pypi/{wheel.name}@{wheel.version}"
+        component["hashes"] = [{"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}]
+    return bill
 
 
 def licences(bill: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -32,7 +32,7 @@ _PLAIN: Final = (
 INTRODUCTION = """\
 # Codes in JSON
 
-For authors of programs that read JSON: after this page you know every code of a refusal, a remedy and an outcome, and its parameters.
+For authors of programs that read JSON: after this page you know the codes of refusals, remedies and outcomes.
 
 <!-- Written by docs/generate_codes.py from the tables of codes. Change these. -->
 

@@ -14,8 +14,8 @@ PAGE: Final = HERE / "defects.md"
 BEGIN: Final = """\
 # Defects
 
-For everyone who asks how far kschedfw can be trusted: after this page you know what was wrong on the main branch once, how
-it was found, and which test fails if it comes back.
+For everyone who asks how far kschedfw can be trusted: after this page you know what was wrong on the main branch once,
+how it was found, and which test fails if it comes back.
 
 <!-- Written by docs/generate_defects.py from docs/defects.toml. Change that. -->
 

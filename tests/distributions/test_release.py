@@ -1,4 +1,4 @@
-"""What is released: the same bytes for the same sources, each archive with its licence; licences read off a bill."""
+"""What is released: the same bytes for the same sources, each archive with its licence; the bill of materials."""
 
 from __future__ import annotations
 
@@ -109,6 +109,21 @@ def test_every_archive_has_the_licence(once: Built) -> None:
                 stored = archive.extractfile(name)
                 assert stored is not None
                 assert stored.read() == licence
+
+
+def test_the_bill_of_materials_has_the_digest_of_each_of_our_wheels_and_of_no_other(once: Built) -> None:
+    wheels = {name: path for name, path in once.archives.items() if path.suffix == ".whl"}
+    read = {wheel.name: wheel for path in wheels.values() for wheel in [RELEASE["Wheel"].read(path)]}
+    bill: dict[str, Any] = {
+        "metadata": {"component": {"name": "kschedfw"}},
+        "components": [{"name": name} for name in read if name != "kschedfw"] + [{"name": "attrs"}],
+    }
+    RELEASE["with_digests"](bill, wheels.values())
+    components = [bill["metadata"]["component"], *bill["components"]]
+    digests = {each["hashes"][0]["content"] for each in components if "hashes" in each}
+    assert digests == {once.hashes[name] for name in wheels}
+    assert [each["name"] for each in components if "hashes" not in each] == ["attrs"]
+    assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/kschedfw@{read['kschedfw'].version}"
 
 
 def test_a_licence_is_its_expression_or_else_the_ids_and_names_that_are_declared() -> None:
