@@ -71,13 +71,11 @@ class EventHandlers:
         frameworks: Mapping[str, Framework],
     ) -> None:
         """Start handling events. With groups, each pending pod is announced to the others of its group."""
-        self._groups = parts.groups if parts.feature_gates.enabled(GENERIC_WORKLOAD) else None
-        self._cluster = cluster
+        self._cluster, self._parts = cluster, parts
         self._cache = cache
         self._queue = queue
         self._frameworks = frameworks
-        self._waiting_pods = parts.waiting_pods
-        self._pods_in_pre_bind = parts.pods_in_pre_bind
+        self._has_groups = parts.feature_gates.enabled(GENERIC_WORKLOAD)
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._others: dict[type[Named], dict[str, Named]] = {
@@ -224,11 +222,11 @@ class EventHandlers:
         known = self._cache.get_pod(pod)
         if not pod.node_name:
             if self._is_ours(pod):
-                if self._groups is not None:
+                if self._has_groups:
                     # Before the queue asks pre_enqueue: GangScheduling counts the members that are known.
-                    self._groups.put(pod)
+                    self._parts.groups.put(pod)
                 self._queue.update(last, pod)
-                if self._groups is not None and last is None:
+                if self._has_groups and last is None:
                     self._queue.move_all_to_active_or_backoff(UNSCHEDULED_POD_ADD, None, pod)
                 if pod.spec.scheduling_gates:
                     patch_condition(self._cluster, pod, _GATED)
@@ -248,7 +246,7 @@ class EventHandlers:
         """Tell whether the pod belongs in the queue: pending, of one of our profiles, and not in its binding cycle."""
         if pod.node_name or pod.spec.scheduler_name not in self._frameworks:
             return False
-        return self._cache.get_pod(pod) is None and self._pods_in_pre_bind.get(pod.uid) is None
+        return self._cache.get_pod(pod) is None and self._parts.pods_in_pre_bind.get(pod.uid) is None
 
     def _release_assumed(self, pod: Pod) -> None:
         """Release an assumed pod that is being deleted: it won't be bound any more.
@@ -259,7 +257,7 @@ class EventHandlers:
         known = self._cache.get_pod(pod)
         if known is None or not self._cache.is_assumed(pod):
             return
-        if not self._waiting_pods.reject(pod.uid):
+        if not self._parts.waiting_pods.reject(pod.uid):
             # The binding may have just failed, which forgets the pod.
             with suppress(CacheError):
                 self._cache.forget_pod(known)
@@ -268,10 +266,10 @@ class EventHandlers:
     def _forget(self, pod: Pod) -> None:
         """Remove a pod that is gone or has ended; its resources are free at once, even if it was only assumed."""
         self._pods.pop(pod.key, None)
-        if self._groups is not None:
-            self._groups.remove(pod)
+        if self._has_groups:
+            self._parts.groups.remove(pod)
         self._queue.delete(pod)
-        self._waiting_pods.reject(pod.uid)
+        self._parts.waiting_pods.reject(pod.uid)
         known = self._cache.get_pod(pod)
         if known is not None:
             self._cache.remove_pod(pod)
