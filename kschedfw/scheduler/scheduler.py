@@ -200,7 +200,6 @@ class Scheduler:
 
             self.group_cycle = GroupCycle(
                 parts,
-                self.cache,
                 self.queue,
                 GroupAlgorithm(generic, parts),
                 cycle,

@@ -31,6 +31,7 @@ from kschedfw.scheduler.failure import FailureHandler, bug_behind, look_up
 from kschedfw.scheduler.generic_scheduler import ScheduleResult
 from kschedfw.scheduler.placement import GroupPlaces, Placement, Placements, as_exception
 from kschedfw.scheduler.queue import SchedulingQueue
+from kschedfw.scheduler.queue.protocol import Place
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +95,17 @@ class SchedulingCycle:
             attempt.framework.waiting_pods.remove(attempt.pod.uid)
             release(attempt, self._cache)
         self.fail(attempt, Status.from_error(error))
+
+    def look(self, members: Sequence[Pod]) -> None:
+        """Update the snapshot for the cycle of these members of a group."""
+        self._cache.update_snapshot(self._parts.snapshot, members=members)
+
+    def fail_those_in_flight(self, attempts: Sequence[Attempt], error: BaseException) -> None:
+        """Give back the pods of these attempts that are still in flight and have no place."""
+        for attempt in attempts:
+            pod = attempt.pod
+            if self._queue.place(pod.uid) is Place.IN_FLIGHT and not self._cache.is_assumed(pod):
+                self.fail(attempt, Status.from_error(error))
 
     def _algorithm_done(self, attempt: Attempt) -> None:
         self._parts.metrics.scheduling_algorithm(self._parts.clock.monotonic() - attempt.started)

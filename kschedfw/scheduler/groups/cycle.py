@@ -39,13 +39,11 @@ from kschedfw.framework.versions.v1_37 import (
     GROUP_PRIORITIES,
 )
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt, MemberRefusal, Start
-from kschedfw.scheduler.cache import Cache
 from kschedfw.scheduler.failure import REASON_SCHEDULER_ERROR, REASON_UNSCHEDULABLE
 from kschedfw.scheduler.groups.algorithm import GroupAlgorithm, GroupObservation
 from kschedfw.scheduler.groups.preemption import PLUGIN, GroupPreemption, plan_preemption, start_eviction
 from kschedfw.scheduler.groups.trial import UNSCHEDULABLE, AffinityLists, GroupResult, MemberResult
 from kschedfw.scheduler.queue import SchedulingQueue
-from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduling_cycle import Attempts, SchedulingCycle
 
 _log = logging.getLogger(__name__)
@@ -105,7 +103,6 @@ class GroupCycle:
     """Schedules groups, each when one of its members is popped."""
 
     _parts: Parts
-    _cache: Cache
     _queue: SchedulingQueue
     algorithm: GroupAlgorithm
     _cycle: SchedulingCycle
@@ -137,7 +134,7 @@ class GroupCycle:
             self._schedule(key, states, attempts, self._attempts.bind_if)
         except BaseException as error:
             # Whatever fails, no member may stay in flight: its events would be kept for ever.
-            self._fail_those_in_flight(attempts, error)
+            self._cycle.fail_those_in_flight(attempts, error)
             if not isinstance(error, Exception):
                 raise
 
@@ -155,16 +152,10 @@ class GroupCycle:
         try:
             return self._schedule(key, states, attempts, hold)
         except BaseException as error:
-            self._fail_those_in_flight(attempts, error)
+            self._cycle.fail_those_in_flight(attempts, error)
             raise
         finally:
             self._queue.end_group(key)
-
-    def _fail_those_in_flight(self, attempts: Sequence[Attempt], error: BaseException) -> None:
-        for attempt in attempts:
-            pod = attempt.pod
-            if self._queue.place(pod.uid) is Place.IN_FLIGHT and not self._cache.is_assumed(pod):
-                self._cycle.fail(attempt, Status.from_error(error))
 
     def _schedule(
         self, key: str, states: MemberStates, attempts: Sequence[Attempt], start: Start
@@ -192,7 +183,7 @@ class GroupCycle:
         if (mixed := _unlike_members(group, states, self._parts.feature_gates)) is not None:
             return GroupDecision(group, states, None, None, mixed, is_mixed=True)
         framework, begun = attempts[0].framework, self._parts.clock.monotonic()
-        self._cache.update_snapshot(self._parts.snapshot, members=group.pods)
+        self._cycle.look(group.pods)
         lists = AffinityLists.of(self._parts.snapshot)
 
         in_place = self._parts.feature_gates.follows(GROUP_POST_FILTER)
