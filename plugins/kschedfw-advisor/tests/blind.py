@@ -1,4 +1,4 @@
-"""A second export with planted problems (`blind_problems.yaml`), whose answers were written before its advice was seen.
+"""An export with planted problems (`blind_problems.yaml`), whose answers were written before its advice was seen.
 
 Its workloads share pools that are partly full, as in a real cluster. `python -m blind` prints the problems with the
 first advice; a number as the argument adds so many nodes, each with 15 pods.

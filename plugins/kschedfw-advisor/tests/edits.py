@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kschedfw import WhatIf
-from kschedfw.api import parse_manifests
-
 Manifest = dict[str, Any]
-
-
-def cluster_of(objects: list[Manifest]) -> WhatIf:
-    return WhatIf(parse_manifests(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})))
 
 
 def edited(objects: list[Manifest], edits: list[Mapping[str, Any]], pods: list[str]) -> list[Manifest]:

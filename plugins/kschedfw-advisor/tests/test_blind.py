@@ -1,4 +1,4 @@
-"""Of the problems of the second export, the first advice is right, and what it changes places the pods."""
+"""Of the problems of the export, the first advice is right, and what it changes places the pods."""
 
 from __future__ import annotations
 
