@@ -104,8 +104,9 @@ sdists: $(VENV)/.installed-dev ## tests of distributions from their sdists alone
 	@$(BIN)/python .ci/sdists.py $(DIST)
 
 nightly: $(VENV)/.installed-dev ## all tests, those that take long too, with many new examples of each property; coverage has a floor
-	@$(BIN)/python -m pytest $(TESTS) -m '' --hypothesis-profile nightly --numprocesses auto --dist worksteal --cov --cov-report=term
 	@PYTEST_ADDOPTS="--hypothesis-profile nightly -m ''" $(BIN)/python .ci/downstream.py --layered --venv $(DOWNSTREAM) $(POLICIES)
+	@# In the end, since `make verify` shows the last number of tests.
+	@$(BIN)/python -m pytest $(TESTS) -m '' --hypothesis-profile nightly --numprocesses auto --dist worksteal --cov --cov-report=term
 
 verify: $(VENV)/.installed-dev ## everything that takes long, in parts that can be resumed (ONLY='fuzz soak', AT_MOST='fuzz=120'); docs/verification.md has the report
 	@$(BIN)/python .ci/verify.py $(AT_MOST:%=--at-most %) $(ONLY)

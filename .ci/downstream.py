@@ -126,6 +126,7 @@ def main() -> None:
     failed = [each.label for each, good in zip(found, passed, strict=True) if not good]
     if failed:
         _give_up(f"failed: {' '.join(failed)}")
+    print(f"tests of {sum(each.source is not None for each in found)} distributions passed")
 
 
 def gallery() -> list[dict[str, Any]]:

@@ -37,6 +37,7 @@ def main() -> None:
         failed = [name for name in wanted if not _passes(name, built.resolve(), Path(place) / name)]
     if failed:
         _give_up(f"failed: {' '.join(failed)}")
+    print(f"tests of {len(wanted)} sdists passed")
 
 
 def _passes(name: str, built: Path, place: Path) -> bool:
