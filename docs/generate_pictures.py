@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import io
-import math
 import os
 import re
 import shutil
@@ -16,6 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kschedfw_lab.pages.axes import BOTTOM, LEFT, RIGHT, TOP, WIDTH, Axis, general_ticks, line
+from kschedfw_lab.pages.charts import Chart, Series, marked, picture
 from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.text import Text
@@ -26,24 +27,9 @@ COLUMNS = 92
 COMMAND = "kschedfw explain examples/capacity/cluster.yaml report"
 LAST = "Behind the reasons"
 """The section of the output with which the picture ends."""
+LOW = 120
+"""The height of a chart, of which two are below each other."""
 PAGE = ("explore", "examples/sample-cluster", "--seed", "1", "--no-progress")
-CHART = """\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">
-<title>Pods per second against nodes, kschedfw run and kube-scheduler</title>
-<style>
-text {{ fill: #57606a }} .head {{ fill: #24292f; font-weight: bold }}
-.end {{ text-anchor: end }} .mid {{ text-anchor: middle }}
-.grid {{ stroke: #d0d7de }} .line {{ fill: none; stroke-width: 2 }}
-.ours {{ stroke: #0969da }} .theirs {{ stroke: #bc4c00; stroke-dasharray: 5 3 }}
-circle.ours {{ fill: #0969da }} circle.theirs {{ fill: #bc4c00; stroke-dasharray: none }}
-</style>
-<rect width="100%" height="100%" fill="#ffffff"/>
-<text class="head" x="44" y="20">pods/s by nodes</text>
-<path class="line ours" d="M180 16h24"/><text x="210" y="20">kschedfw run</text>
-<path class="line theirs" d="M310 16h24"/><text x="340" y="20">kube-scheduler</text>
-{drawn}
-</svg>
-"""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -82,42 +68,32 @@ def rates() -> dict[str, list[tuple[int, int, int]]]:
 
 
 def chart() -> str:
-    """Return pods/s against the number of nodes as SVG: a panel for each work, a line for each scheduler."""
-    panels = rates()
-    most = max(max(ours, theirs) for rows in panels.values() for _, ours, theirs in rows)
-    top = 100 * math.ceil(most / 100)
-    counts = sorted({nodes for rows in panels.values() for nodes, *_ in rows})
-    width, height, gap, left, above = 190, 150, 24, 44, 52
-
-    def x(panel: int, nodes: int) -> float:
-        share = math.log(nodes / counts[0]) / math.log(counts[-1] / counts[0])
-        return left + panel * (width + gap) + 14 + share * (width - 28)
-
-    def y(rate: float) -> float:
-        return above + height * (1 - rate / top)
-
-    drawn = []
-    for rate in range(0, top + 1, 200):
-        drawn.append(f'<text class="end" x="{left - 6}" y="{y(rate) + 4:.0f}">{rate}</text>')
-        for panel in range(len(panels)):
-            begin = left + panel * (width + gap)
-            drawn.append(f'<path class="grid" d="M{begin} {y(rate):.1f}h{width}"/>')
-    for panel, (work, rows) in enumerate(panels.items()):
-        begin = left + panel * (width + gap)
-        drawn.append(f'<text class="head" x="{begin}" y="{above - 10}">{work}</text>')
-        for name, column in (("theirs", 2), ("ours", 1)):
-            points = [(x(panel, row[0]), y(row[column])) for row in rows]
-            drawn.append(
-                f'<polyline class="line {name}" points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in points)}"/>'
-            )
-            drawn += [f'<circle class="{name}" cx="{a:.1f}" cy="{b:.1f}" r="3.5"/>' for a, b in points]
-        drawn += [
-            f'<text class="mid" x="{x(panel, nodes):.1f}" y="{above + height + 18}">{nodes:,}</text>'
-            for nodes in counts
-        ]
-    return CHART.format(
-        width=left + len(panels) * (width + gap), height=above + height + 28, drawn="\n".join(drawn)
-    )
+    """Return pods/s against the number of nodes as SVG: a chart for each work, a line for each scheduler."""
+    found = rates()
+    x = Axis.powers([nodes for rows in found.values() for nodes, *_ in rows], LEFT, WIDTH - RIGHT)
+    y = Axis(0, max(max(pair) for rows in found.values() for _, *pair in rows), LOW - BOTTOM, TOP)
+    charts = [
+        Chart(
+            f"{work}, pods/s",
+            "pods per second by nodes",
+            "nodes",
+            general_ticks(x, [nodes for nodes, *_ in rows]),
+            general_ticks(y),
+            tuple(
+                Series(
+                    number,
+                    name,
+                    line([(x.at(at), y.at(rate)) for at, rate in points]),
+                    marked(points, number, x, y),
+                )
+                for number, name in enumerate(("kschedfw run", "kube-scheduler"))
+                for points in [[(row[0], row[1 + number]) for row in rows]]
+            ),
+            LOW,
+        )
+        for work, rows in found.items()
+    ]
+    return picture("Pods per second by nodes, kschedfw run and kube-scheduler", charts, columns=2)
 
 
 def words_of(svg: str) -> list[str]:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from kschedfw_apiserver.browser import chromium, watched
 from kschedfw_lab import Results, ResultsWriter, read_results, read_series
+from kschedfw_lab.pages.static_page import PageFileError
 from kschedfw_lab.report.analysis import analyse
-from kschedfw_lab.report.page import PageFileError, ReportPage
+from kschedfw_lab.report.page import ReportPage
 from playwright.sync_api import Browser
 from report import scenes
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kschedfw_lab.pages.axes import MOST_SERIES, WIDTH, Axis, mark, ticks
 from kschedfw_lab.report import charts, intervals
 from kschedfw_lab.report.analysis import analyse
-from kschedfw_lab.report.axes import MOST_SERIES, WIDTH, Axis, mark, ticks
 from kschedfw_lab.report.curves import curves
 from kschedfw_lab.report.numbers import Format, judgement, probability, unit_of
 from kschedfw_lab.results.values import Value
 from report import scenes
 
 values = st.floats(-1e12, 1e12).map(lambda value: value if abs(value) > 1e-6 else 0.0)
+
+
+def left(path: str) -> float:
+    """Where a path begins, from the left."""
+    return float(path[1:].split(maxsplit=1)[0])
 
 
 class TestAxis:
@@ -111,11 +117,10 @@ class TestIntervals:
         table = analysis.tables[0]
         plot = intervals.means(analysis, table, Format.of(table), None)
         assert plot is not None
-        assert [(row.series, row.name) for row in plot.rows] == [(0, "b"), (1, "a"), (2, "c")]
+        assert [(row.number, row.name) for row in plot.rows] == [(0, "b"), (1, "a"), (2, "c")]
         for row in plot.rows:
-            assert row.low is not None
-            assert row.high is not None
-            assert 0 <= row.low <= row.mean <= row.high <= WIDTH
+            low, high = map(float, re.findall(r"[MH]([\d.]+)", row.interval)[:2])
+            assert 0 <= low <= left(row.mark) <= high <= WIDTH
             assert row.values.count("M") == 10
 
     def test_differences_have_a_line_at_zero(self) -> None:
@@ -125,7 +130,7 @@ class TestIntervals:
         assert plot is not None
         assert plot.zero is not None
         higher, lower = plot.rows
-        assert lower.mean < plot.zero < higher.mean
+        assert left(lower.mark) < plot.zero < left(higher.mark)
 
 
 class TestCharts:

@@ -12,12 +12,12 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from kschedfw.cli import UsageError, block, counted, missing_lines, plain_table, print_parts, stdout_console
+from kschedfw.cli import block, counted, missing_lines, plain_table, print_parts, stdout_console
 from kschedfw_lab.cli import compare_plots
 from kschedfw_lab.cli.compare_plots import plots_of
 from kschedfw_lab.cli.compare_rows import Section, Story, moved_anywhere, percent, sections, stories
 from kschedfw_lab.compare import Comparison
-from kschedfw_lab.pages import environment
+from kschedfw_lab.pages.static_page import check_page_file, environment
 
 WIDEST_NAMES = 36
 """The greatest width of first columns, in characters, unless half of the terminal is wider.
@@ -101,17 +101,16 @@ def page_writer(file: Path) -> Callable[[Comparison], None]:
     """Return a function that writes a comparison to the file. Errors are raised here, before any work.
 
     Raises:
-        UsageError: the file can't be written.
+        PageFileError: the file can't be written.
     """
-    if file.is_dir() or not file.parent.is_dir():
-        why = "is a directory" if file.is_dir() else "its directory isn't there"
-        raise UsageError(f"--html {file}: {why}")
+    check_page_file(file)
     template = environment("kschedfw_lab.cli").get_template(TEMPLATE)
 
     def write(comparison: Comparison) -> None:
         page = template.render(
             comparison=comparison,
             first=comparison.runs[0],
+            keys=[(number, run.label) for number, run in enumerate(comparison.runs)],
             sections=list(sections(comparison)),
             plots=plots_of(comparison),
             layout=compare_plots,

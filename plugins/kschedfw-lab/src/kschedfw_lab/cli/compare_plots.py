@@ -1,4 +1,4 @@
-"""The geometry of a comparison's plots. Units are those of the SVG's viewBox."""
+"""A comparison's plots: rows of bars, curves over many nodes, and a strip with all nodes for each run."""
 
 from __future__ import annotations
 
@@ -17,66 +17,31 @@ from kschedfw_lab.cli.compare_rows import (
     unusable_shares,
 )
 from kschedfw_lab.compare import ComparedRun, Comparison
+from kschedfw_lab.pages.axes import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    PERCENT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Axis,
+    Tick,
+    Unit,
+    line,
+    ticks,
+)
+from kschedfw_lab.pages.charts import BAR, VALUES, Chart, Row, Rows, Series, bar
 
 WITHIN = "within a node"
 
-WIDTH = 720
-"""The width of all plots. The page scales them."""
+STRIP_WIDTH, STRIP = 720, 26
+"""The width and height of a strip, which the page scales."""
 
-NAMES = 180
-VALUES = 70
-BAR, BAR_GAP, GROUP_GAP = 14, 3, 14
 MOST_POINTS = 240
 """The most points of a curve or strip. With more nodes, a point stands for several neighbours."""
 
-CURVE_WIDTH, CURVE_HEIGHT = 340, 180
-STRIP = 26
-
-
-@attrs.frozen
-class Bar:
-    """A run's bar. `series` is the run's number, which determines the colour."""
-
-    series: int
-    label: str
-    y: float
-    width: float
-    text: str
-
-
-@attrs.frozen
-class BarGroup:
-    name: str
-    y: float
-    bars: tuple[Bar, ...]
-
-
-@attrs.frozen
-class Bars:
-    """Groups of horizontal bars."""
-
-    id: str
-    title: str
-    caption: str
-    groups: tuple[BarGroup, ...]
-    height: float
-
-
-@attrs.frozen
-class Curve:
-    series: int
-    label: str
-    points: str
-
-
-@attrs.frozen
-class Curves:
-    """A resource's requested share on each node, the fullest node first. Many nodes are drawn as a line."""
-
-    id: str
-    resource: str
-    nodes: int
-    curves: tuple[Curve, ...]
+_HEADING, _GAP, _GROUP_GAP = 20, 3, 6
 
 
 @attrs.frozen
@@ -91,7 +56,6 @@ class Cell:
 class Strip:
     """All nodes of one run as cells, in the input's order. Fuller nodes are darker."""
 
-    series: int
     label: str
     cells: tuple[Cell, ...]
 
@@ -100,120 +64,101 @@ class Strip:
 class Plots:
     """All plots: named bars for few nodes, curves for many."""
 
-    bars: tuple[Bars, ...]
-    nodes: tuple[Bars, ...]
-    curves: tuple[Curves, ...]
+    bars: tuple[Rows, ...]
+    nodes: tuple[Rows, ...]
+    curves: tuple[Chart, ...]
     strips: tuple[Strip, ...]
 
 
 def plots_of(comparison: Comparison) -> Plots:
     runs = comparison.runs
     is_small = len(runs[0].allocations) <= FEW_NODES
-    return Plots(
-        tuple(
-            plot
-            for plot in (
-                _bars(
-                    "utilisation", "Utilisation", "Requested share of what nodes offer.", runs, shares, 1.0
-                ),
-                _bars(
-                    "imbalance",
-                    "Imbalance",
-                    "Standard deviation of requested shares between nodes, and within a node on average, in percentage "
-                    "points. Shorter is more even.",
-                    runs,
-                    lambda run: {**deviations(run), WITHIN: run.imbalance_within.mean},
-                    unit="",
-                ),
-                _bars(
-                    "fragmentation",
-                    "Fragmentation",
-                    "Share of what is free that a typical pod of the workload can’t use. Shorter is better.",
-                    runs,
-                    unusable_shares,
-                    1.0,
-                ),
-            )
-            if plot.groups
+    names = (*resources_of(runs), WITHIN)
+    bars = (
+        _bars("Utilisation: requested share of what nodes offer.", runs, shares, names, 1.0),
+        _bars(
+            "Imbalance: standard deviation of requested shares between nodes, and within a node on average, in "
+            "percentage points. Shorter is more even.",
+            runs,
+            lambda run: {**deviations(run), WITHIN: run.imbalance_within.mean},
+            names,
+            unit=Unit(100.0, "", ""),
         ),
+        _bars(
+            "Fragmentation: share of what is free that a typical pod of the workload can’t use. Shorter is better.",
+            runs,
+            unusable_shares,
+            names,
+            1.0,
+        ),
+    )
+    return Plots(
+        tuple(each for each in bars if each.rows),
         tuple(_node_bars(runs)) if is_small else (),
         () if is_small else tuple(_curves(runs)),
-        tuple(_strip(number, run) for number, run in enumerate(runs)),
+        tuple(map(_strip, runs)),
     )
 
 
 def _bars(
-    id: str,
-    title: str,
     caption: str,
     runs: Sequence[ComparedRun],
     values: Callable[[ComparedRun], Mapping[str, float]],
-    scale: float | None = None,
-    unit: str = "%",
-    names: Sequence[str] | None = None,
-    heading: float = 0.0,
-) -> Bars:
-    """Make bars. `scale` is the value of a bar of full length; by default the largest value.
+    names: Sequence[str],
+    longest: float | None = None,
+    unit: Unit = PERCENT,
+) -> Rows:
+    """Return a group of bars, one for each run, for each of the names that has a value in some run.
 
-    There is a group for each of the `names` (by default the resources) that has a value in some run. With `heading`,
-    long names are above the bars instead of beside them.
+    `longest` is the value of a bar of full length; by default the largest value.
     """
     of_runs = [values(run) for run in runs]
-    known = (*resources_of(runs), WITHIN) if names is None else names
-    names = [name for name in known if any(name in each for each in of_runs)]
-    longest = scale or max((each.get(name, 0.0) for each in of_runs for name in names), default=0.0) or 1.0
-    room = WIDTH - NAMES - VALUES
-    groups: list[BarGroup] = []
+    names = [name for name in names if any(name in each for each in of_runs)]
+    longest = longest or max((each.get(name, 0.0) for each in of_runs for name in names), default=0.0) or 1.0
+    axis = Axis(0.0, longest, RIGHT, WIDTH - VALUES)
+    rows: list[Row] = []
     y = 0.0
     for name in names:
-        bars = tuple(
-            Bar(
-                number,
-                run.label,
-                y + heading + number * (BAR + BAR_GAP),
-                room * min(1.0, each.get(name, 0.0) / longest),
-                percent(each.get(name), unit),
-            )
-            for number, (run, each) in enumerate(zip(runs, of_runs, strict=True))
-        )
-        groups.append(BarGroup(name, y, bars))
-        y += heading + len(runs) * (BAR + BAR_GAP) + GROUP_GAP
-    return Bars(id, title, caption, tuple(groups), y - GROUP_GAP)
+        y += _HEADING
+        for number, (run, each) in enumerate(zip(runs, of_runs, strict=True)):
+            middle, told = y + BAR / 2, percent(each.get(name), unit.text)
+            heading = "" if number else name
+            drawn = bar(axis, each.get(name, 0.0), middle)
+            rows.append(Row(number, f"{name}, {run.label}", heading, told, middle, drawn))
+            y += BAR + _GAP
+        y += _GROUP_GAP
+    return Rows(caption, tuple(rows), ticks(axis, unit), y)
 
 
-def _node_bars(runs: Sequence[ComparedRun]) -> Iterator[Bars]:
+def _node_bars(runs: Sequence[ComparedRun]) -> Iterator[Rows]:
     """Yield bars with the requested share of each node, by resource, in the order of the input."""
     nodes = [allocation.node for allocation in runs[0].allocations]
-    for index, resource in enumerate(resources_of(runs)):
-        yield _bars(
-            f"nodes-{index}",
-            resource,
-            "Requested share per node.",
-            runs,
-            partial(_by_node, resource),
-            1.0,
-            names=nodes,
-            heading=BAR + BAR_GAP,
-        )
+    for resource in resources_of(runs):
+        yield _bars(f"{resource}: requested share per node.", runs, partial(_by_node, resource), nodes, 1.0)
 
 
 def _by_node(resource: str, run: ComparedRun) -> Mapping[str, float]:
     return {each.node: share for each in run.allocations if (share := each.share(resource)) is not None}
 
 
-def _curves(runs: Sequence[ComparedRun]) -> list[Curves]:
-    found = []
-    for index, resource in enumerate(resources_of(runs)):
-        curves, nodes = [], 0
-        for number, run in enumerate(runs):
-            ordered = sorted(
-                (share for each in run.allocations if (share := each.share(resource)) is not None),
-                reverse=True,
-            )
-            nodes = max(nodes, len(ordered))
-            curves.append(Curve(number, run.label, _points(_thinned(ordered))))
-        found.append(Curves(f"curve-{index}", resource, nodes, tuple(curves)))
-    return found
+def _curves(runs: Sequence[ComparedRun]) -> Iterator[Chart]:
+    """Yield a resource's requested share on each node, the fullest node first."""
+    y = Axis(0.0, 1.0, HEIGHT - BOTTOM, TOP)
+    for resource in resources_of(runs):
+        ordered = [sorted(_by_node(resource, run).values(), reverse=True) for run in runs]
+        nodes = max(map(len, ordered))
+        x = Axis(0.0, 1.0, LEFT, WIDTH - RIGHT)
+        yield Chart(
+            f"{resource}: requested share per node, the fullest first.",
+            "requested share per node, sorted; the tables have the figures",
+            "nodes",
+            (Tick(x.start, "1"), Tick(x.end, f"{nodes:,}")),
+            ticks(y, PERCENT),
+            tuple(
+                Series(number, run.label, line(_points(_thinned(own), x, y)))
+                for number, (run, own) in enumerate(zip(runs, ordered, strict=True))
+            ),
+        )
 
 
 def _thinned(values: Sequence[float]) -> list[float]:
@@ -224,20 +169,18 @@ def _thinned(values: Sequence[float]) -> list[float]:
     return [values[round(index * step)] for index in range(MOST_POINTS)]
 
 
-def _points(values: Sequence[float]) -> str:
-    step = CURVE_WIDTH / max(1, len(values) - 1)
-    return " ".join(
-        f"{index * step:.1f},{CURVE_HEIGHT * (1 - min(1.0, value)):.1f}" for index, value in enumerate(values)
-    )
+def _points(values: Sequence[float], x: Axis, y: Axis) -> list[tuple[float, float]]:
+    last = max(1, len(values) - 1)
+    return [(x.at(index / last), y.at(min(1.0, value))) for index, value in enumerate(values)]
 
 
-def _strip(number: int, run: ComparedRun) -> Strip:
+def _strip(run: ComparedRun) -> Strip:
     per_cell = max(1, -(-len(run.allocations) // MOST_POINTS))
     groups = [run.allocations[start : start + per_cell] for start in range(0, len(run.allocations), per_cell)]
-    width = WIDTH / max(1, len(groups))
+    width = STRIP_WIDTH / max(1, len(groups))
     cells = []
     for index, group in enumerate(groups):
         share = sum(map(fullest, group)) / len(group)
         names = group[0].node if len(group) == 1 else f"{group[0].node} to {group[-1].node}, mean"
         cells.append(Cell(index * width, width, min(1.0, share), f"{names}: {percent(share)}"))
-    return Strip(number, run.label, tuple(cells))
+    return Strip(run.label, tuple(cells))

@@ -9,8 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from kschedfw.cli import block, counted, plain_table, print_parts, stdout_console
-from kschedfw_lab.report.analysis import Analysis, named
-from kschedfw_lab.report.axes import MOST_TREATMENTS, series_order
+from kschedfw_lab.report.analysis import MOST_TREATMENTS, Analysis, named, series_order
 from kschedfw_lab.report.page import Cell, constant_metrics, overview_of
 
 LISTED = 5

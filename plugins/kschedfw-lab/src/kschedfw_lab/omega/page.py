@@ -12,10 +12,9 @@ import attrs
 from kschedfw_lab.omega.tables import Row
 from kschedfw_lab.omega.workload import BATCH, SERVICE
 from kschedfw_lab.pages import environment
-from kschedfw_lab.report import axes
-from kschedfw_lab.report.axes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, Tick, ticks
-from kschedfw_lab.report.charts import Chart, estimated
-from kschedfw_lab.report.numbers import Unit
+from kschedfw_lab.pages.axes import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, general_ticks, ticks
+from kschedfw_lab.pages.charts import Chart, upwards
+from kschedfw_lab.report.charts import estimated
 from kschedfw_lab.report.statistics import Estimate
 
 T_JOB: Final = "t_job(service), s"
@@ -107,7 +106,7 @@ def write_page(rows: Sequence[Row], file: Path) -> None:
         for workload in dict.fromkeys(row.point.workload for row in rows)
     }
     template = environment("kschedfw_lab.report").get_template("omega.html")
-    file.write_text(template.render(workloads=workloads, axes=axes), encoding="utf-8")
+    file.write_text(template.render(workloads=workloads), encoding="utf-8")
 
 
 def _is_of(row: Row, workload: str, sweep: str) -> bool:
@@ -123,17 +122,16 @@ def _chart(caption: str, x_name: str, lines: Lines, *, is_log: bool) -> Chart:
         # Without the low ends of intervals: these may be below 0.
         high = [estimate.ends[-1] for _, estimate in points]
         y = Axis.powers([*high, *(estimate.mean for _, estimate in points)], HEIGHT - BOTTOM, TOP)
-        marked = tuple(Tick(y.at(value), f"{value:g}") for value in y.ticks())
+        marked = general_ticks(y)
     else:
         extent = [end for _, estimate in points for end in estimate.ends]
-        y = Axis.over([0.0, *extent], HEIGHT - BOTTOM, TOP)
-        marked = ticks(y, Unit(1.0, "", ""))
+        y = upwards([0.0, *extent])
+        marked = ticks(y)
     return Chart(
         caption,
         f"lines over {x_name}",
         x_name,
-        tuple(Tick(x.at(each), f"{each:g}") for each in xs),
+        general_ticks(x, xs),
         marked,
         estimated(lines, x, y),
-        HEIGHT,
     )

@@ -16,6 +16,7 @@ from kschedfw import KschedfwError, Node
 from kschedfw.api import LONGEST_TEXT, counted, harmless
 from kschedfw.explain import Explanation, GroupStep
 from kschedfw.simulator import Report, Timeline
+from kschedfw_lab.pages import axes
 from kschedfw_lab.pages.decision_matrix import DecisionMatrix, decision_matrix
 from kschedfw_lab.pages.group_matrix import GroupMatrix, group_matrix
 from kschedfw_lab.pages.replay import replay
@@ -48,20 +49,22 @@ def environment(package: str = "kschedfw_lab.pages") -> jinja2.Environment:
     """Return the environment of a page's templates; texts in them are escaped.
 
     Args:
-        package: has a folder `templates`. They may include the style sheets of all pages, such as `theme.css`.
+        package: has a folder `templates`. They may extend `page.html`, import the macros of `plots.html`, and include
+            the style sheets of all pages, such as `theme.css`.
     """
     # Here, since few commands write pages.
     import jinja2
 
-    return jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [jinja2.PackageLoader(package, "templates"), jinja2.PackageLoader("kschedfw_lab.pages", "static")]
-        ),
+    places = ((package, "templates"), ("kschedfw_lab.pages", "templates"), ("kschedfw_lab.pages", "static"))
+    found = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(*each) for each in places]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    found.globals["axes"] = axes
+    return found
 
 
 def style() -> str:
@@ -129,6 +132,17 @@ class PageFileError(KschedfwError):
     """The error of a page that can't be written to that file; says why."""
 
 
+def check_page_file(file: Path) -> None:
+    """Check, before any work, that a page can be written to the file.
+
+    Raises:
+        PageFileError: it can't.
+    """
+    if file.is_dir() or not file.parent.is_dir():
+        why = "is a directory" if file.is_dir() else "its directory isn't there"
+        raise PageFileError(f"--html {file}: {why}")
+
+
 class _Attempts(msgspec.Struct, frozen=True):
     """The attempts, and the place of the one to show first."""
 
@@ -144,11 +158,9 @@ class StaticPage:
     """
 
     def __init__(self, file: Path) -> None:
+        check_page_file(file)
         self._template = environment().get_template("static.html")
         self._file = file
-        if file.is_dir() or not file.parent.is_dir():
-            why = "is a directory" if file.is_dir() else "its directory isn't there"
-            raise PageFileError(f"--html {file}: {why}")
 
     def write_simulation(self, nodes: Sequence[Node], timeline: Timeline, report: Report) -> None:
         """Write the map over time, the queues, and the pods that weren't placed."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -13,6 +14,9 @@ from kschedfw_lab.report.question import Question, QuestionError, label, questio
 from kschedfw_lab.report.statistics import pairs_needed
 from kschedfw_lab.results.results import Results, RunResult
 from kschedfw_lab.results.values import ResultsError, Value
+
+MOST_TREATMENTS: Final = 40
+"""The most treatments that are shown. The JSON has all of them."""
 
 
 @attrs.frozen
@@ -77,6 +81,13 @@ def named(factors: Sequence[str], values: Cell, *, always: bool = False) -> str:
     if len(factors) == 1 and not always:
         return label(values[0])
     return ", ".join(f"{factor}={label(value)}" for factor, value in zip(factors, values, strict=True))
+
+
+def series_order(analysis: Analysis) -> list[int]:
+    """Return the indexes of the treatments that are shown, the baseline first."""
+    places = range(len(analysis.treatments))
+    others = (place for place in places if place != analysis.baseline)
+    return [*places[analysis.baseline : analysis.baseline + 1], *islice(others, MOST_TREATMENTS - 1)]
 
 
 def analyse(

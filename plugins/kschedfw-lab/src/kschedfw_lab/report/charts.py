@@ -5,25 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import attrs
-
-from kschedfw_lab.report.analysis import Analysis
-from kschedfw_lab.report.axes import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
-    MOST_SERIES,
-    RIGHT,
-    SQUARE,
-    TOP,
-    WIDTH,
-    Axis,
-    Tick,
-    line,
-    mark,
-    series_order,
-    ticks,
-)
+from kschedfw_lab.pages.axes import MOST_SERIES, SQUARE, Axis, general_ticks, line, mark, ticks
+from kschedfw_lab.pages.charts import Chart, Series, across, marked, upwards
+from kschedfw_lab.report.analysis import Analysis, series_order
 from kschedfw_lab.report.comparison import MetricTable, Row
 from kschedfw_lab.report.numbers import LEVEL, Format
 from kschedfw_lab.report.question import are_numbers
@@ -34,39 +18,6 @@ MOST_LINED: Final = 40
 """With more values of a factor than this, single runs are drawn instead of lines."""
 
 _BESIDE: Final = 1.6
-
-
-@attrs.frozen
-class Series:
-    """A treatment's parts of a chart, as path data: a line, marks, and intervals or a band."""
-
-    series: int
-    name: str
-    line: str = ""
-    marks: str = ""
-    bars: str = ""
-    band: str = ""
-
-
-@attrs.frozen
-class Chart:
-    """Lines or marks over two axes.
-
-    Attributes:
-        kind: a description for readers who can't see the chart.
-        reference: the path data of the line on which treatment and baseline are equal.
-        left_out: the number of treatments that aren't drawn, since more than eight can't be told apart.
-    """
-
-    caption: str
-    kind: str
-    x_name: str
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    series: tuple[Series, ...]
-    height: float
-    left_out: int = 0
-    reference: str = ""
 
 
 def numeric_factor(analysis: Analysis) -> str | None:
@@ -130,9 +81,9 @@ def _lines(
     def x_of(row: Row) -> float:
         return float(cells[(row.context or 0) if by_context else row.treatment][0] or 0)
 
-    x = Axis.over([x_of(row) for row, _ in points], LEFT, WIDTH - RIGHT)
+    x = across([x_of(row) for row, _ in points])
     extent = [end for _, estimate in points for end in estimate.ends]
-    y = Axis.over([*extent, *([0.0] if zero else [])], HEIGHT - BOTTOM, TOP)
+    y = upwards([*extent, *([0.0] if zero else [])])
     order = series_order(analysis)[:MOST_SERIES] if by_context else [analysis.baseline]
     lines = {
         analysis.treatment_label(treatment) if by_context else factor: [
@@ -146,12 +97,11 @@ def _lines(
         caption,
         f"lines over {factor}",
         factor,
-        tuple(Tick(x.at(each), f"{each:,g}") for each in x.ticks()),
+        general_ticks(x),
         ticks(y, form.unit.of_differences if zero else form.unit),
         estimated(lines, x, y),
-        HEIGHT,
-        max(0, len(analysis.treatments) - MOST_SERIES) if by_context else 0,
-        f"M{x.start} {y.at(0.0)}H{x.end}" if zero else "",
+        left_out=_left_out(analysis) if by_context else 0,
+        reference=f"M{x.start} {y.at(0.0)}H{x.end}" if zero else "",
     )
 
 
@@ -189,24 +139,15 @@ def values(analysis: Analysis, table: MetricTable, form: Format, factor: str) ->
     points = [point for own in found.values() for point in own]
     if len(points) < 3:
         return None
-    x = Axis.over([at for at, _ in points], LEFT, WIDTH - RIGHT)
-    y = Axis.over([value for _, value in points], HEIGHT - BOTTOM, TOP)
+    x, y = across([at for at, _ in points]), upwards([value for _, value in points])
     return Chart(
         f"Every run over {factor}.",
         f"runs over {factor}",
         factor,
-        tuple(Tick(x.at(each), f"{each:,g}") for each in x.ticks()),
+        general_ticks(x),
         ticks(y, form.unit),
-        tuple(
-            Series(
-                number,
-                analysis.treatment_label(order[number]),
-                marks="".join(mark(number, x.at(at), y.at(value)) for at, value in own),
-            )
-            for number, own in found.items()
-        ),
-        HEIGHT,
-        max(0, len(analysis.treatments) - MOST_SERIES),
+        _marks(analysis, found, x, y),
+        left_out=_left_out(analysis),
     )
 
 
@@ -232,8 +173,7 @@ def pairs(analysis: Analysis, table: MetricTable, form: Format) -> Chart | None:
     # Fewer than three pairs, of two values each.
     if len(both) < 6:
         return None
-    x = Axis.over(both, LEFT, WIDTH - RIGHT)
-    y = Axis.over(both, SQUARE - BOTTOM, TOP)
+    x, y = across(both), upwards(both, SQUARE)
     base = analysis.treatment_label(analysis.baseline)
     return Chart(
         f"Pairs of runs: across, under {base}; up, under the others. On the line both are equal.",
@@ -241,16 +181,24 @@ def pairs(analysis: Analysis, table: MetricTable, form: Format) -> Chart | None:
         base,
         ticks(x, form.unit),
         ticks(y, form.unit),
-        tuple(
-            Series(
-                number,
-                analysis.treatment_label(order[number]),
-                marks="".join(mark(number, x.at(one), y.at(other)) for one, other in own),
-            )
-            for number, own in found.items()
-            if own
-        ),
+        _marks(analysis, found, x, y),
         SQUARE,
-        max(0, len(analysis.treatments) - MOST_SERIES),
+        _left_out(analysis),
         f"M{x.start} {y.start}L{x.end} {y.end}",
     )
+
+
+def _marks(
+    analysis: Analysis, found: Mapping[int, Sequence[tuple[float, float]]], x: Axis, y: Axis
+) -> tuple[Series, ...]:
+    """Return a series of marks for each treatment that has points, by its place in the order."""
+    order = series_order(analysis)
+    return tuple(
+        Series(number, analysis.treatment_label(order[number]), marks=marked(points, number, x, y))
+        for number, points in found.items()
+        if points
+    )
+
+
+def _left_out(analysis: Analysis) -> int:
+    return max(0, len(analysis.treatments) - MOST_SERIES)

@@ -8,22 +8,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kschedfw_lab.report.analysis import Analysis
-from kschedfw_lab.report.axes import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
-    MOST_SERIES,
-    RIGHT,
-    TOP,
-    WIDTH,
-    Axis,
-    Tick,
-    line,
-    series_order,
-    ticks,
-)
-from kschedfw_lab.report.charts import Chart, Series
+from kschedfw_lab.pages.axes import LEFT, MOST_SERIES, RIGHT, WIDTH, Axis, general_ticks, line, ticks
+from kschedfw_lab.pages.charts import Chart, Series, upwards
+from kschedfw_lab.report.analysis import Analysis, series_order
 from kschedfw_lab.report.numbers import unit_of
 from kschedfw_lab.results.results import RunResult
 from kschedfw_lab.results.values import Value
@@ -100,15 +87,13 @@ def _chart(
     grid = np.linspace(begin, end if end > begin else begin + 1, _POINTS)
     sampled = {series: np.array([_at(curve, grid) for curve in own]) for series, own in shown.items()}
     x = Axis(float(grid[0]), float(grid[-1]), LEFT, WIDTH - RIGHT)
-    y = Axis.over(
-        [float(each) for own in sampled.values() for each in (own.min(), own.max())], HEIGHT - BOTTOM, TOP
-    )
+    y = upwards([float(each) for own in sampled.values() for each in (own.min(), own.max())])
     where = f", {analysis.context_label(context)}" if analysis.context_factors else ""
     return Chart(
         f"{metric}{where}.",
         "curves over time",
         "virtual time in seconds",
-        tuple(Tick(x.at(each), f"{each:,g}") for each in x.ticks()),
+        general_ticks(x),
         ticks(y, unit_of(metric)),
         tuple(
             Series(
@@ -119,8 +104,7 @@ def _chart(
             )
             for series, own in sampled.items()
         ),
-        HEIGHT,
-        len(found) - len(shown),
+        left_out=len(found) - len(shown),
     )
 
 

@@ -7,42 +7,18 @@ from typing import Final
 
 import attrs
 
-from kschedfw_lab.report.analysis import Analysis
-from kschedfw_lab.report.axes import RIGHT, WIDTH, Axis, Tick, series_order, ticks
-from kschedfw_lab.report.comparison import MetricTable, Row
+from kschedfw_lab.pages.axes import RIGHT, WIDTH, Axis, mark, ticks
+from kschedfw_lab.pages.charts import VALUES, Row, Rows
+from kschedfw_lab.report.analysis import Analysis, series_order
+from kschedfw_lab.report.comparison import MetricTable
+from kschedfw_lab.report.comparison import Row as TreatmentRow
 from kschedfw_lab.report.numbers import LEVEL, Format
 from kschedfw_lab.report.statistics import Estimate
 
 ROW: Final = 34
 """The height of a treatment's row, which has its name and below it the interval."""
 
-VALUES: Final = 76
-"""The width of the column with the means as texts."""
-
-
-@attrs.frozen
-class Interval:
-    """A row of the plot. `low` and `high` are None if there is no interval. `values` is the path data of all values."""
-
-    series: int
-    name: str
-    text: str
-    y: float
-    mean: float
-    low: float | None
-    high: float | None
-    values: str
-
-
-@attrs.frozen
-class Intervals:
-    """A plot of one context. `zero` is the position of 0 in plots of differences, else None."""
-
-    caption: str
-    rows: tuple[Interval, ...]
-    ticks: tuple[Tick, ...]
-    zero: float | None
-    height: float
+_MIDDLE: Final = 23
 
 
 @attrs.frozen
@@ -53,7 +29,7 @@ class _Sample:
     text: str
 
 
-def means(analysis: Analysis, table: MetricTable, form: Format, context: int | None) -> Intervals | None:
+def means(analysis: Analysis, table: MetricTable, form: Format, context: int | None) -> Rows | None:
     """Return the means of the treatments in a context, or overall; None if there is no value."""
     samples = [
         _Sample(row.treatment, row.estimate, tuple(row.values.values()), form.value(row.estimate.mean))
@@ -64,9 +40,7 @@ def means(analysis: Analysis, table: MetricTable, form: Format, context: int | N
     return _intervals(analysis, samples, form, caption)
 
 
-def differences(
-    analysis: Analysis, table: MetricTable, form: Format, context: int | None
-) -> Intervals | None:
+def differences(analysis: Analysis, table: MetricTable, form: Format, context: int | None) -> Rows | None:
     """Return the mean differences of the treatments from the baseline; None if there is no pair."""
     samples = [
         _Sample(row.treatment, found.estimate, found.values, form.difference(found.estimate.mean))
@@ -78,7 +52,7 @@ def differences(
     return _intervals(analysis, samples, form, _caption(what, analysis, context), zero=True)
 
 
-def _rows(table: MetricTable, context: int | None) -> Sequence[Row]:
+def _rows(table: MetricTable, context: int | None) -> Sequence[TreatmentRow]:
     return table.overall if context is None else [row for row in table.rows if row.context == context]
 
 
@@ -92,7 +66,7 @@ def _caption(what: str, analysis: Analysis, context: int | None) -> str:
 
 def _intervals(
     analysis: Analysis, samples: Iterable[_Sample], form: Format, caption: str, *, zero: bool = False
-) -> Intervals | None:
+) -> Rows | None:
     order = {treatment: series for series, treatment in enumerate(series_order(analysis))}
     shown = (sample for sample in samples if sample.treatment in order)
     samples = sorted(shown, key=lambda sample: order[sample.treatment])
@@ -100,27 +74,31 @@ def _intervals(
         return None
     extent = [value for sample in samples for value in (*sample.values, *sample.estimate.ends)]
     axis = Axis.over([*extent, *([0.0] if zero else [])], RIGHT, WIDTH - VALUES)
-    return Intervals(
+    return Rows(
         caption,
         tuple(
-            _row(analysis, sample, order[sample.treatment], axis, place * ROW)
+            _row(analysis, sample, order[sample.treatment], axis, place * ROW + _MIDDLE)
             for place, sample in enumerate(samples)
         ),
         ticks(axis, form.unit.of_differences if zero else form.unit),
-        axis.at(0.0) if zero else None,
         len(samples) * ROW,
+        axis.at(0.0) if zero else None,
     )
 
 
-def _row(analysis: Analysis, sample: _Sample, series: int, axis: Axis, y: float) -> Interval:
-    estimate = sample.estimate
-    return Interval(
-        series,
-        analysis.treatment_label(sample.treatment),
+def _row(analysis: Analysis, sample: _Sample, number: int, axis: Axis, y: float) -> Row:
+    name, estimate = analysis.treatment_label(sample.treatment), sample.estimate
+    interval = ""
+    if estimate.low is not None and estimate.high is not None:
+        low, high = axis.at(estimate.low), axis.at(estimate.high)
+        interval = f"M{low} {y}H{high}M{low} {y - 4}v8M{high} {y - 4}v8"
+    return Row(
+        number,
+        name,
+        name,
         sample.text,
         y,
-        axis.at(estimate.mean),
-        None if estimate.low is None else axis.at(estimate.low),
-        None if estimate.high is None else axis.at(estimate.high),
-        "".join(f"M{axis.at(value)} {y + 19:.0f}v8" for value in sample.values),
+        mark(number, axis.at(estimate.mean), y),
+        interval,
+        "".join(f"M{axis.at(value)} {y - 4}v8" for value in sample.values),
     )

@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from kschedfw_lab.pages.axes import NO_UNIT, PERCENT, Unit
 from kschedfw_lab.report.comparison import ComparisonVerdict, Difference, Direction, MetricTable
 from kschedfw_lab.report.statistics import Estimate
 
@@ -19,25 +20,11 @@ _MOST_DIGITS: Final = 5
 _NOTHING: Final = "–"
 
 
-@attrs.frozen
-class Unit:
-    """The unit of a metric: the factor for its values, and the text after them."""
-
-    scale: float
-    text: str
-    difference: str
-
-    @property
-    def of_differences(self) -> Unit:
-        """The unit of the metric's differences."""
-        return Unit(self.scale, self.difference, self.difference)
-
-
 def unit_of(metric: str) -> Unit:
     """Return the unit of a metric: percent for shares, seconds for times, otherwise none."""
     if metric.partition(".")[0] in _SHARES:
-        return Unit(100.0, "%", " pp")
-    return Unit(1.0, " s", " s") if "_seconds" in metric else Unit(1.0, "", "")
+        return PERCENT
+    return Unit(1.0, " s", " s") if "_seconds" in metric else NO_UNIT
 
 
 @attrs.frozen

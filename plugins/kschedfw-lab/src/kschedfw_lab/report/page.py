@@ -12,13 +12,12 @@ from typing import Final
 
 import attrs
 
-from kschedfw import KschedfwError
-from kschedfw_lab.pages import environment
-from kschedfw_lab.report import axes, charts, intervals
-from kschedfw_lab.report.analysis import Analysis, named
+from kschedfw_lab.pages.charts import Chart, Rows
+from kschedfw_lab.pages.static_page import check_page_file, environment
+from kschedfw_lab.report import charts, intervals
+from kschedfw_lab.report.analysis import MOST_TREATMENTS, Analysis, named, series_order
 from kschedfw_lab.report.comparison import MetricTable, Row
 from kschedfw_lab.report.curves import Columns, curves
-from kschedfw_lab.report.intervals import Intervals
 from kschedfw_lab.report.numbers import Format, Judgement, judgement, probability
 from kschedfw_lab.report.question import label
 from kschedfw_lab.results.results import RunResult
@@ -32,10 +31,6 @@ MOST_PLOTTED: Final = 4
 MOST_LISTED: Final = 100
 _FOLDED: Final = 24
 """Tables with more rows than this are folded."""
-
-
-class PageFileError(KschedfwError):
-    """The page can't be written to this file. The message says why."""
 
 
 @attrs.frozen
@@ -72,9 +67,9 @@ class Section:
     id: str
     table: MetricTable
     overview: tuple[Cell, ...]
-    intervals: tuple[Intervals, ...]
-    charts: tuple[charts.Chart, ...]
-    by_context: tuple[Intervals, ...]
+    intervals: tuple[Rows, ...]
+    charts: tuple[Chart, ...]
+    by_context: tuple[Rows, ...]
     figures: tuple[Figures, ...]
     is_folded: bool
 
@@ -89,9 +84,7 @@ class ReportPage:
     def __init__(self, file: str | Path) -> None:
         self._template = environment("kschedfw_lab.report").get_template("report.html")
         self.file = Path(file)
-        if self.file.is_dir() or not self.file.parent.is_dir():
-            why = "is a directory" if self.file.is_dir() else "its directory isn't there"
-            raise PageFileError(f"--html {self.file}: {why}")
+        check_page_file(self.file)
 
     def write(
         self,
@@ -111,7 +104,7 @@ class ReportPage:
         Raises:
             OSError: the file can't be written.
         """
-        order = axes.series_order(analysis)
+        order = series_order(analysis)
         page = self._template.render(
             analysis=analysis,
             title=title,
@@ -126,7 +119,7 @@ class ReportPage:
             listed=MOST_LISTED,
             contexts=MOST_CONTEXTS,
             label=label,
-            axes=axes,
+            most=MOST_TREATMENTS,
         )
         # Names of files may have bytes that aren't UTF-8; Python keeps them as characters that it can't encode.
         self.file.write_text(page, encoding="utf-8", errors="replace")
@@ -167,7 +160,7 @@ def constant_metrics(analysis: Analysis) -> dict[str, str]:
 
 def _intervals(
     analysis: Analysis, table: MetricTable, form: Format, contexts: Iterable[int | None]
-) -> tuple[Intervals, ...]:
+) -> tuple[Rows, ...]:
     drawn = (
         draw(analysis, table, form, context)
         for context in contexts
@@ -185,7 +178,7 @@ def overview_of(analysis: Analysis, table: MetricTable) -> list[Cell]:
     overall = {row.treatment: row for row in table.overall}
     return [
         _overview_cell(table, form, overall.get(treatment), by_treatment.get(treatment, []))
-        for treatment in axes.series_order(analysis)
+        for treatment in series_order(analysis)
     ]
 
 
@@ -232,7 +225,7 @@ def figures_of(analysis: Analysis, table: MetricTable, form: Format, row: Row, s
 
 def _figures(analysis: Analysis, table: MetricTable, form: Format) -> list[Figures]:
     """Return the rows of a metric's table: overall, then by context, the baseline first."""
-    order = {treatment: series for series, treatment in enumerate(axes.series_order(analysis))}
+    order = {treatment: series for series, treatment in enumerate(series_order(analysis))}
     rows = (*(table.overall if analysis.context_factors else ()), *table.rows)
     shown = (row for row in rows if row.treatment in order and (row.context or 0) < MOST_CONTEXTS)
     sorted_rows = sorted(

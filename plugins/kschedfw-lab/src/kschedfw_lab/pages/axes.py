@@ -1,16 +1,12 @@
-"""Axes, ticks and marks of the plots. Units are those of the SVG's viewBox, which is as wide as a narrow screen."""
+"""Axes, ticks and marks of plots. Positions are in units of the SVG's viewBox, which is as wide as a narrow screen."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Final
 
 import attrs
-
-from kschedfw_lab.report.analysis import Analysis
-from kschedfw_lab.report.numbers import Unit
 
 WIDTH: Final = 340
 HEIGHT: Final = 190
@@ -21,17 +17,32 @@ LEFT: Final = 52
 RIGHT: Final = 12
 TOP: Final = 8
 BOTTOM: Final = 24
-MOST_TREATMENTS: Final = 40
-"""The most treatments that are shown. The JSON has all of them."""
-
 MOST_SERIES: Final = 8
-"""The most treatments in a plot of points or lines. More can't be told apart."""
+"""The most series in a plot of points or lines. More can't be told apart."""
 
 _TICKS: Final = 5
 _PADDING: Final = 0.05
 _SMALLEST: Final = 1e-3
 """The least value on a logarithmic axis, which has no 0. Smaller values are drawn here."""
 _R: Final = 3.5
+
+
+@attrs.frozen
+class Unit:
+    """The unit of values: the factor for them, and the text after a value and after a difference of two."""
+
+    scale: float
+    text: str
+    difference: str
+
+    @property
+    def of_differences(self) -> Unit:
+        """The unit of differences."""
+        return Unit(self.scale, self.difference, self.difference)
+
+
+NO_UNIT: Final = Unit(1.0, "", "")
+PERCENT: Final = Unit(100.0, "%", " pp")
 
 
 @attrs.frozen
@@ -109,19 +120,12 @@ def mark(series: int, x: float, y: float) -> str:
             return f"M{x - 1.5:.1f} {y - 4.5:.1f}h3v9h-3z"
 
 
-def series_order(analysis: Analysis) -> list[int]:
-    """Return the indexes of the treatments that are shown, the baseline first."""
-    places = range(len(analysis.treatments))
-    others = (place for place in places if place != analysis.baseline)
-    return [*places[analysis.baseline : analysis.baseline + 1], *islice(others, MOST_TREATMENTS - 1)]
-
-
 def line(points: Sequence[tuple[float, float]]) -> str:
     """Return the path data of a line through these points."""
     return "M" + "L".join(f"{x} {y}" for x, y in points) if points else ""
 
 
-def ticks(axis: Axis, unit: Unit) -> tuple[Tick, ...]:
+def ticks(axis: Axis, unit: Unit = NO_UNIT) -> tuple[Tick, ...]:
     """Return the axis' ticks. Their labels have as many digits as their distance needs."""
     values = axis.ticks()
     step = abs(values[1] - values[0]) * unit.scale if len(values) > 1 else 1.0
@@ -131,3 +135,8 @@ def ticks(axis: Axis, unit: Unit) -> tuple[Tick, ...]:
         Tick(axis.at(value), f"{value * unit.scale + 0.0:,.{decimals}f}{percent}".replace("-", "−"))
         for value in values
     )
+
+
+def general_ticks(axis: Axis, values: Iterable[float] | None = None) -> tuple[Tick, ...]:
+    """Return ticks at these values, by default round ones. Each label has the digits that its value needs."""
+    return tuple(Tick(axis.at(each), f"{each:,g}") for each in (axis.ticks() if values is None else values))
