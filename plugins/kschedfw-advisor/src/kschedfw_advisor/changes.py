@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from kschedfw import FrozenDict, Node, Pod, Quantity, Transaction
 from kschedfw.api import (
+    Named,
     OwnerReference,
     PodSpec,
     Requirement,
@@ -99,14 +100,21 @@ class Change:
 
     def make(self, trial: Transaction, cluster: Cluster) -> None:
         """Make the change in the transaction, if it is a change of the cluster."""
+        for _, new in self.others_changed(cluster):
+            trial.update(new)
 
     def changed(self, pod: Pod) -> Pod:
         """Return the pod with the change; the pod itself if the change isn't one of the pod."""
         return pod
 
-    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:  # noqa: ARG002  # some look at other pods
-        """Return the edits of other objects than the pod and, for a NodeChange, the node."""
+    def others_changed(self, cluster: Cluster) -> Iterator[tuple[Named, Named]]:  # noqa: ARG002  # most need none
+        """Yield the other objects that the change is made to, each with what becomes of it."""
         return iter(())
+
+    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
+        """Return the edits of other objects than the pod and, for a NodeChange, the node."""
+        for old, new in self.others_changed(cluster):
+            yield from object_differences(old, new)
 
 
 @attrs.frozen

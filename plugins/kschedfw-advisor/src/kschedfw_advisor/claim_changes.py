@@ -27,7 +27,7 @@ from kschedfw.api import (
 )
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.changes import Change, Effort
-from kschedfw_advisor.edits import Edit, object_differences, written
+from kschedfw_advisor.edits import Edit, written
 
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 _HALF: Final = 0.5
@@ -56,21 +56,11 @@ class _ChangeClaims(Change):
         metadata = attrs.evolve(claim.metadata, creation_timestamp=None)
         return attrs.evolve(claim, metadata=metadata, spec=self._altered(claim.spec))
 
-    def _each(self, cluster: Cluster) -> Iterator[PersistentVolumeClaim]:
+    @override
+    def others_changed(self, cluster: Cluster) -> Iterator[tuple[Named, Named]]:
         for key in self.claims:
-            claim = cluster.get(PersistentVolumeClaim, key)
-            if claim is not None:
-                yield claim
-
-    @override
-    def make(self, trial: Transaction, cluster: Cluster) -> None:
-        for claim in self._each(cluster):
-            trial.update(self._anew(claim))
-
-    @override
-    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
-        for claim in self._each(cluster):
-            yield from object_differences(claim, self._anew(claim))
+            if (claim := cluster.get(PersistentVolumeClaim, key)) is not None:
+                yield claim, self._anew(claim)
 
 
 @attrs.frozen
@@ -135,21 +125,10 @@ class MakeDefaultClass(_ChangeClaims):
         return attrs.evolve(spec, storage_class_name=self.storage_class)
 
     @override
-    def make(self, trial: Transaction, cluster: Cluster) -> None:
-        for old in self._classes(cluster):
-            trial.update(_default(old))
-        super().make(trial, cluster)
-
-    @override
-    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
-        for old in self._classes(cluster):
-            yield from object_differences(old, _default(old))
-        yield from super().other_edits(cluster)
-
-    def _classes(self, cluster: Cluster) -> Iterator[StorageClass]:
-        found = cluster.get(StorageClass, self.storage_class)
-        if found is not None:
-            yield found
+    def others_changed(self, cluster: Cluster) -> Iterator[tuple[Named, Named]]:
+        if (old := cluster.get(StorageClass, self.storage_class)) is not None:
+            yield old, _default(old)
+        yield from super().others_changed(cluster)
 
 
 def _default(storage_class: StorageClass) -> StorageClass:
@@ -189,28 +168,7 @@ class RemodeClaims(_ChangeClaims):
 
 
 @attrs.frozen
-class _ChangeNamed(Change):
-    """A change of one object that scheduling of volumes depends on."""
-
-    @abstractmethod
-    def _old(self, cluster: Cluster) -> Named | None: ...
-
-    @abstractmethod
-    def _altered(self, old: Named) -> Named: ...
-
-    @override
-    def make(self, trial: Transaction, cluster: Cluster) -> None:
-        if (old := self._old(cluster)) is not None:
-            trial.update(self._altered(old))
-
-    @override
-    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
-        if (old := self._old(cluster)) is not None:
-            yield from object_differences(old, self._altered(old))
-
-
-@attrs.frozen
-class FreeVolume(_ChangeNamed):
+class FreeVolume(Change):
     """A Released volume without its claimRef, so that another claim may get it."""
 
     usual_effort = Effort.NODE_LABEL
@@ -219,16 +177,15 @@ class FreeVolume(_ChangeNamed):
     def __str__(self) -> str:
         return f"remove the claimRef of volume {self.volume}, which is Released and keeps its data"
 
-    def _old(self, cluster: Cluster) -> Named | None:
-        return cluster.get(PersistentVolume, self.volume)
-
-    def _altered(self, old: Named) -> Named:
-        assert isinstance(old, PersistentVolume)
-        return attrs.evolve(old, spec=attrs.evolve(old.spec, claim_ref=None), status=VolumePhase("Available"))
+    @override
+    def others_changed(self, cluster: Cluster) -> Iterator[tuple[Named, Named]]:
+        if (old := cluster.get(PersistentVolume, self.volume)) is not None:
+            spec = attrs.evolve(old.spec, claim_ref=None)
+            yield old, attrs.evolve(old, spec=spec, status=VolumePhase("Available"))
 
 
 @attrs.frozen
-class WidenClass(_ChangeNamed):
+class WidenClass(Change):
     """A StorageClass that makes volumes in one more topology, such as a zone; it is made anew."""
 
     usual_effort = Effort.NODE_LABEL
@@ -239,12 +196,10 @@ class WidenClass(_ChangeNamed):
     def __str__(self) -> str:
         return f"allow {self.key}={self.value} in the allowedTopologies of StorageClass {self.storage_class}"
 
-    def _old(self, cluster: Cluster) -> Named | None:
-        return cluster.get(StorageClass, self.storage_class)
-
-    def _altered(self, old: Named) -> Named:
-        assert isinstance(old, StorageClass)
-        return attrs.evolve(old, allowed_topologies=tuple(map(self._wider, old.allowed_topologies)))
+    @override
+    def others_changed(self, cluster: Cluster) -> Iterator[tuple[Named, Named]]:
+        if (old := cluster.get(StorageClass, self.storage_class)) is not None:
+            yield old, attrs.evolve(old, allowed_topologies=tuple(map(self._wider, old.allowed_topologies)))
 
     def _wider(self, term: TopologySelectorTerm) -> TopologySelectorTerm:
         return TopologySelectorTerm(

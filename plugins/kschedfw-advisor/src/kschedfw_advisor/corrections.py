@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import ClassVar, TypeVar
 
 import attrs
@@ -53,6 +53,16 @@ class _Respelling(Change):
         return attrs.evolve(requirement, key=self.new_key, values=values)
 
 
+def _with_terms(pod: Pod, corrected: Callable[[PodAffinityTerm], PodAffinityTerm]) -> Pod:
+    """Return the pod with the terms of its required affinity to other pods corrected."""
+    rules = pod.spec.affinity.pod_affinity
+    if rules is None:
+        return pod
+    terms = tuple(map(corrected, rules.required))
+    affinity = attrs.evolve(pod.spec.affinity, pod_affinity=attrs.evolve(rules, required=terms))
+    return with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
+
+
 def _pair_text(key: str, value: str) -> str:
     return f"{key}={value}" if value else key
 
@@ -85,12 +95,7 @@ class RespellPodLabel(_Respelling):
     where = "which pods have, in the pod's affinity to other pods"
 
     def changed(self, pod: Pod) -> Pod:
-        rules = pod.spec.affinity.pod_affinity
-        if rules is None:
-            return pod
-        terms = tuple(map(self._term, rules.required))
-        affinity = attrs.evolve(pod.spec.affinity, pod_affinity=attrs.evolve(rules, required=terms))
-        return with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
+        return _with_terms(pod, self._term)
 
     def _term(self, term: PodAffinityTerm) -> PodAffinityTerm:
         selector = term.label_selector
@@ -117,12 +122,7 @@ class LookInNamespace(Change):
         )
 
     def changed(self, pod: Pod) -> Pod:
-        rules = pod.spec.affinity.pod_affinity
-        if rules is None:
-            return pod
-        terms = tuple(map(self._term, rules.required))
-        affinity = attrs.evolve(pod.spec.affinity, pod_affinity=attrs.evolve(rules, required=terms))
-        return with_spec(pod, attrs.evolve(pod.spec, affinity=affinity))
+        return _with_terms(pod, self._term)
 
     def _term(self, term: PodAffinityTerm) -> PodAffinityTerm:
         is_it = term.topology_key == self.topology_key and _selector_of(term) == self.selector
@@ -161,13 +161,9 @@ class RespellTopologyKey(Change):
         return f"correct {self.key} to {self.new_key}, a label of nodes, as the topologyKey"
 
     def changed(self, pod: Pod) -> Pod:
-        spec, affinity = pod.spec, pod.spec.affinity
-        constraints = tuple(map(self._corrected, spec.topology_spread_constraints))
-        rules = affinity.pod_affinity
-        if rules is not None:
-            rules = attrs.evolve(rules, required=tuple(map(self._corrected, rules.required)))
-        affinity = attrs.evolve(affinity, pod_affinity=rules)
-        return with_spec(pod, attrs.evolve(spec, topology_spread_constraints=constraints, affinity=affinity))
+        constraints = tuple(map(self._corrected, pod.spec.topology_spread_constraints))
+        spec = attrs.evolve(pod.spec, topology_spread_constraints=constraints)
+        return _with_terms(with_spec(pod, spec), self._corrected)
 
     def _corrected(self, rule: _Rule) -> _Rule:
         return attrs.evolve(rule, topology_key=self.new_key) if rule.topology_key == self.key else rule

@@ -8,10 +8,11 @@ from typing import Final
 import attrs
 from typing_extensions import override
 
-from kschedfw import FrozenDict, Pod, Transaction
+from kschedfw import FrozenDict, Pod
 from kschedfw.api import (
     Container,
     ContainerPort,
+    Named,
     NodeSelectorTerm,
     OwnerReference,
     PodAffinity,
@@ -24,7 +25,6 @@ from kschedfw.api import (
 )
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.changes import Change, Effort, taint_text, with_spec
-from kschedfw_advisor.edits import Edit, object_differences
 
 _MOST_WEIGHT: Final = 100
 """The greatest weight of a preferred term."""
@@ -210,15 +210,11 @@ class PreferPodRule(Change):
         return -1.0 if self.workload is not None else 1000.0
 
     @override
-    def make(self, trial: Transaction, cluster: Cluster) -> None:
-        for pod in self._siblings(cluster):
-            trial.update(self.changed(pod))
-
-    def _siblings(self, cluster: Cluster) -> Iterator[Pod]:
+    def others_changed(self, cluster: Cluster) -> Iterator[tuple[Named, Named]]:
         if self.workload is not None:
             for pod in cluster.list(Pod):
                 if pod.node_name and pod.metadata.controller == self.workload:
-                    yield pod
+                    yield pod, self.changed(pod)
 
     def changed(self, pod: Pod) -> Pod:
         affinity = pod.spec.affinity
@@ -239,11 +235,6 @@ class PreferPodRule(Change):
             required=tuple(term for term in rules.required if term not in relaxed),
             preferred=(*rules.preferred, *(WeightedPodAffinityTerm(_MOST_WEIGHT, term) for term in relaxed)),
         )
-
-    @override
-    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
-        for pod in self._siblings(cluster):
-            yield from object_differences(pod, self.changed(pod))
 
 
 def _labels_text(labels: FrozenDict[str, str]) -> str:

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 
 import attrs
 from typing_extensions import override
 
-from kschedfw import FrozenDict, Node, Pod, Transaction
-from kschedfw.api import NodeInclusionPolicy, UnsatisfiableAction
+from kschedfw import FrozenDict, Node, Pod
+from kschedfw.api import Named, NodeInclusionPolicy, TopologySpreadConstraint, UnsatisfiableAction
 from kschedfw.cluster import Cluster
 from kschedfw_advisor.changes import Change, Effort, with_spec
-from kschedfw_advisor.edits import Edit, object_differences
 
 
 @attrs.frozen
-class HonorTaints(Change):
-    """The pod with a spread that doesn't count nodes whose taints keep it off."""
+class _ConstraintChange(Change):
+    """The pod with other spread constraints over a topology."""
 
     usual_effort = Effort.POD_RULE
     topology_key: str
+
+    @abstractmethod
+    def _altered(self, constraint: TopologySpreadConstraint) -> TopologySpreadConstraint: ...
+
+    def changed(self, pod: Pod) -> Pod:
+        constraints = tuple(
+            self._altered(each) if each.topology_key == self.topology_key else each
+            for each in pod.spec.topology_spread_constraints
+        )
+        return with_spec(pod, attrs.evolve(pod.spec, topology_spread_constraints=constraints))
+
+
+@attrs.frozen
+class HonorTaints(_ConstraintChange):
+    """The pod with a spread that doesn't count nodes whose taints keep it off."""
 
     def __str__(self) -> str:
         return f"nodeTaintsPolicy: Honor for the spread over {self.topology_key}"
@@ -29,14 +44,9 @@ class HonorTaints(Change):
         # Between minDomains, which is for places that aren't there, and a greater skew between those that are.
         return 0.25
 
-    def changed(self, pod: Pod) -> Pod:
-        constraints = tuple(
-            attrs.evolve(each, node_taints_policy=NodeInclusionPolicy.HONOR)
-            if each.topology_key == self.topology_key
-            else each
-            for each in pod.spec.topology_spread_constraints
-        )
-        return with_spec(pod, attrs.evolve(pod.spec, topology_spread_constraints=constraints))
+    @override
+    def _altered(self, constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
+        return attrs.evolve(constraint, node_taints_policy=NodeInclusionPolicy.HONOR)
 
 
 @attrs.frozen
@@ -52,55 +62,36 @@ class LabelDomains(Change):
         return f"label the nodes with {self.key}, which none has; {tried}"
 
     @override
-    def make(self, trial: Transaction, cluster: Cluster) -> None:
-        for node in self._nodes(cluster):
-            trial.update(self._labelled(node))
-
-    @override
-    def other_edits(self, cluster: Cluster) -> Iterator[Edit]:
-        for node in self._nodes(cluster):
-            yield from object_differences(node, self._labelled(node))
-
-    def _nodes(self, cluster: Cluster) -> Iterator[Node]:
+    def others_changed(self, cluster: Cluster) -> Iterator[tuple[Named, Named]]:
         for name in self.nodes:
             if (node := cluster.get(Node, name)) is not None:
-                yield node
-
-    def _labelled(self, node: Node) -> Node:
-        labels = FrozenDict({**node.labels, self.key: node.name})
-        return node.with_metadata(attrs.evolve(node.metadata, labels=labels))
+                labels = FrozenDict({**node.labels, self.key: name})
+                yield node, node.with_metadata(attrs.evolve(node.metadata, labels=labels))
 
 
 @attrs.frozen
-class FewerDomains(Change):
+class FewerDomains(_ConstraintChange):
     """The pod with a smaller minDomains of its spread over a topology."""
 
-    usual_effort = Effort.POD_RULE
-    topology_key: str
     min_domains: int
 
     def __str__(self) -> str:
         return f"minDomains {self.min_domains} for the spread over {self.topology_key}"
 
-    def changed(self, pod: Pod) -> Pod:
-        constraints = tuple(
-            attrs.evolve(each, min_domains=min(self.min_domains, each.min_domains))
-            if each.topology_key == self.topology_key and each.min_domains is not None
-            else each
-            for each in pod.spec.topology_spread_constraints
-        )
-        return with_spec(pod, attrs.evolve(pod.spec, topology_spread_constraints=constraints))
+    @override
+    def _altered(self, constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
+        given = constraint.min_domains
+        least = None if given is None else min(self.min_domains, given)
+        return attrs.evolve(constraint, min_domains=least)
 
 
 @attrs.frozen
-class Spread(Change):
+class Spread(_ConstraintChange):
     """The pod with a greater maxSkew over a topology; with None as `max_skew`, the spread is only preferred.
 
     `has_min_domains` says that the pod's constraint has minDomains, which a preferred spread can't have.
     """
 
-    usual_effort = Effort.POD_RULE
-    topology_key: str
     max_skew: int | None
     has_min_domains: bool = False
 
@@ -114,14 +105,10 @@ class Spread(Change):
     def amount(self) -> float:
         return 1.0 if self.max_skew is None else 1 - 1 / self.max_skew
 
-    def changed(self, pod: Pod) -> Pod:
-        constraints = tuple(
-            each
-            if each.topology_key != self.topology_key
-            # The API allows minDomains only with DoNotSchedule.
-            else attrs.evolve(each, when_unsatisfiable=UnsatisfiableAction.SCHEDULE_ANYWAY, min_domains=None)
-            if self.max_skew is None
-            else attrs.evolve(each, max_skew=max(self.max_skew, each.max_skew))
-            for each in pod.spec.topology_spread_constraints
-        )
-        return with_spec(pod, attrs.evolve(pod.spec, topology_spread_constraints=constraints))
+    @override
+    def _altered(self, constraint: TopologySpreadConstraint) -> TopologySpreadConstraint:
+        if self.max_skew is not None:
+            return attrs.evolve(constraint, max_skew=max(self.max_skew, constraint.max_skew))
+        # The API allows minDomains only with DoNotSchedule.
+        anyway = UnsatisfiableAction.SCHEDULE_ANYWAY
+        return attrs.evolve(constraint, when_unsatisfiable=anyway, min_domains=None)

@@ -14,7 +14,9 @@ from kschedfw.api import (
     PersistentVolume,
     PersistentVolumeClaim,
     Quantity,
+    Requirement,
     StorageClass,
+    TopologyRequirement,
     class_of_claim,
     class_of_volume,
     is_bound_to,
@@ -119,9 +121,7 @@ def _all_lacks(
     required = None if spec.node_affinity is None else spec.node_affinity.required
     if required is not None and not any(required.matches(node.labels, node.name) for node in nodes):
         keys = ", ".join(
-            f"{each.key}={','.join(each.values)}"
-            for term in required.node_selector_terms
-            for each in term.match_expressions
+            _keys(each for term in required.node_selector_terms for each in term.match_expressions)
         )
         yield Lack("node", f"no node has {keys}, which it requires")
     if own:
@@ -142,12 +142,12 @@ def _all_lacks(
         yield Lack("selector", "its labels don't match the claim's selector")
 
 
+def _keys(required: Iterable[Requirement | TopologyRequirement]) -> tuple[str, ...]:
+    return tuple(f"{each.key}={','.join(each.values)}" for each in required)
+
+
 def _zones(claim: PersistentVolumeClaim, storage_class: StorageClass) -> Iterator[Finding]:
-    zones = tuple(
-        f"{each.key}={','.join(each.values)}"
-        for term in storage_class.allowed_topologies
-        for each in term.match_label_expressions
-    )
+    zones = _keys(each for term in storage_class.allowed_topologies for each in term.match_label_expressions)
     if zones:
         yield Finding.of(
             "storage-class-zones",

@@ -24,7 +24,6 @@ from kschedfw import KschedfwError
 from kschedfw.api import counted
 from kschedfw.api.reading import printable
 from kschedfw.scheduler import MissingExtraError
-from kschedfw_lab.results.reading import JOURNAL
 from kschedfw_lab.results.results import Results, RunResult
 from kschedfw_lab.results.values import Value
 from kschedfw_lab.results.writer import ResultsWriter
@@ -35,6 +34,7 @@ from kschedfw_lab.sweep.errors import EngineError, one_line
 from kschedfw_lab.sweep.measures import Metrics, Series
 from kschedfw_lab.sweep.recording import Recorder
 from kschedfw_lab.sweep.runs import RunOutcome
+from kschedfw_lab.sweep.sweeping import runs_done
 
 FACTORS: Final = ("policy", "seed")
 
@@ -150,12 +150,9 @@ def reproduce(
         KschedfwError: the directory has results already, or those of something else; or the engine broke down.
         OSError: the directory can't be written to.
     """
-    if not resume and (directory / JOURNAL).exists():
-        raise KschedfwError(
-            f"{directory}: has results already; --resume adds what is missing, or choose another directory"
-        )
+    done = runs_done(directory, FACTORS, resume=resume)
     with ResultsWriter(directory, FACTORS) as writer:
-        waiting = [each for each in tasks if each.key not in writer.done]
+        waiting = [each for each in tasks if each.key not in done]
         if len(waiting) < len(tasks):
             tell(f"{len(tasks) - len(waiting)} of {len(tasks)} runs are there already")
         tell(f"{counted(len(waiting), 'run')} on {engine.name}")

@@ -42,7 +42,9 @@ def test_a_search(kschedfw_command: Command, spec: Path) -> None:
 
     again = kschedfw_command("tune", spec, "--workers", 1, "--no-progress")
     assert (again.code, again.out) == (2, "")
-    assert again.err.startswith("kschedfw: search-results: has results already; --resume goes on with them")
+    assert again.err.startswith(
+        "kschedfw: search-results: has results already; --resume adds what is missing"
+    )
     resumed = kschedfw_command("tune", spec, "--workers", 1, "--resume", "--json")
     assert (resumed.code, resumed.err) == (0, "")
     assert resumed.json["heldOut"]["difference"] == difference

@@ -140,10 +140,10 @@ def test_a_minimum_can_be_sought(folder: Path, tmp_path: Path) -> None:
 
 class TestErrors:
     def test_results_of_another_search_are_not_overwritten(self, tuned: Tuned, folder: Path) -> None:
-        with pytest.raises(SweepError, match=r"has results already; --resume goes on"):
+        with pytest.raises(SweepError, match=r"has results already; --resume adds what is missing"):
             tune(tuning(folder), folder / "results", Here())
         other = tuning(folder, search={"plugins.ImageLocality": [1, 2]})
-        with pytest.raises(SweepError, match=r"has results of other factors"):
+        with pytest.raises(SweepError, match=r"has results of the factors"):
             tune(other, folder / "results", Here(), resume=True)
 
     def test_a_metric_that_no_run_has(self, folder: Path, tmp_path: Path) -> None:

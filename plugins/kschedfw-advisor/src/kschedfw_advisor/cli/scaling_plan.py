@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -11,8 +10,8 @@ from rich.console import RenderableType
 
 from kschedfw import KschedfwError, Node
 from kschedfw.api import object_from_manifest
-from kschedfw.api.reading import STANDARD_INPUT, UnreadableError, only_document, read_at_most, shown
-from kschedfw.cli import UsageError, block, counted
+from kschedfw.api.reading import UnreadableError, shown
+from kschedfw.cli import block, counted
 from kschedfw.explain import SCHEMA_VERSION
 from kschedfw.what_if import PlanCheck, ScalingPlan
 from kschedfw_advisor.explore.changes import MOST_ADDED, Name
@@ -29,23 +28,12 @@ class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     pods: dict[Name, Name | None] = {}
 
 
-def read_plan(path: Path) -> ScalingPlan:
-    """Read a plan from a file of YAML or JSON; `-` is the standard input.
+def plan_of(content: object) -> ScalingPlan:
+    """Return the plan in a document.
 
     Raises:
-        UsageError: the file can't be read, or what is in it is no plan.
+        UnreadableError: the document is no plan.
     """
-    name = STANDARD_INPUT if str(path) == "-" else str(path)
-    try:
-        content, _ = only_document(read_at_most(path, MOST_BYTES), MOST_BYTES, noun="plan")
-        return _plan_of(content)
-    except OSError as error:
-        raise UsageError(f"{name}: can't be read: {error.strerror or error}") from None
-    except UnreadableError as error:
-        raise UsageError(f"{name}: {error}") from None
-
-
-def _plan_of(content: object) -> ScalingPlan:
     if not isinstance(content, dict) or not content:
         fields = ", ".join(PlanDocument.__struct_encode_fields__)
         raise UnreadableError(f"expected a mapping with some of {fields}; found {shown(content)}")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rich.console import RenderableType
 
 from kschedfw import KschedfwError, SchedulerConfiguration, WhatIf
-from kschedfw.api.reading import STANDARD_INPUT, UnreadableError, only_document, read_at_most, shown
+from kschedfw.api.reading import UnreadableError, shown
 from kschedfw.cli import (
     FILE,
     ConfigurationChoice,
@@ -40,7 +40,7 @@ from kschedfw.cli import (
 from kschedfw.explain import SCHEMA_VERSION
 from kschedfw.what_if import ScalingPlan
 from kschedfw_advisor.cli import scaling_plan
-from kschedfw_advisor.cli.scaling_plan import read_plan
+from kschedfw_advisor.cli.what_if_input import read_document
 from kschedfw_advisor.cli.what_if_output import counts_text
 from kschedfw_advisor.explore.changes import Change
 from kschedfw_advisor.explore.outcome import MOVES, Move, SimulatedOutcome, moves
@@ -113,8 +113,10 @@ def what_if(
 ) -> None:
     if (changes is None) is (plan is None):
         raise UsageError("--changes FILE is needed: what changes; or --plan FILE, an autoscaler's plan")
-    planned = None if plan is None else read_plan(plan)
-    wanted = () if changes is None else read_changes(changes)
+    planned = (
+        None if plan is None else read_document(plan, scaling_plan.MOST_BYTES, "plan", scaling_plan.plan_of)
+    )
+    wanted = () if changes is None else read_document(changes, MOST_BYTES, "list of changes", _changes_in)
     configuration = chosen.load()
     with reading_bar(enabled=not no_progress and not given.live.is_wanted) as bar:
         loaded = given.read(cluster, progress=bar, show_progress=not no_progress)
@@ -149,22 +151,6 @@ def _check(
             print_parts(stdout_console(), [*scaling_plan.parts(found), *told])
     if not found:
         raise click.exceptions.Exit(ExitCode.NOTHING_TO_DO)
-
-
-def read_changes(path: Path) -> tuple[Change, ...]:
-    """Read the changes of a file.
-
-    Raises:
-        UsageError: the file can't be read, or what is in it aren't changes.
-    """
-    name = STANDARD_INPUT if str(path) == "-" else str(path)
-    try:
-        content, _ = only_document(read_at_most(path, MOST_BYTES), MOST_BYTES, noun="list of changes")
-        return _changes_in(content)
-    except OSError as error:
-        raise UsageError(f"{name}: can't be read: {error.strerror or error}") from None
-    except UnreadableError as error:
-        raise UsageError(f"{name}: {error}") from None
 
 
 def _changes_in(content: object) -> tuple[Change, ...]:

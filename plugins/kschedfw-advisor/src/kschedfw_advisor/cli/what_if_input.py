@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import attrs
 import click
 
 from kschedfw import Node, Pod, SchedulerConfiguration, SchedulingError, WhatIf
 from kschedfw.api import without_collections
+from kschedfw.api.reading import STANDARD_INPUT, UnreadableError, only_document, read_at_most
 from kschedfw.cli import (
     NO_NODES,
     NO_OBJECTS,
@@ -53,6 +54,8 @@ delete_emptydir_data_option = click.option(
     is_flag=True,
     help="Evict pods with emptyDir volumes, too, whose data is lost by it.",
 )
+T = TypeVar("T")
+
 LabelledProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
 
@@ -168,6 +171,24 @@ def _lasting() -> Iterator[None]:
     with without_collections():
         yield
         gc.freeze()
+
+
+def read_document(path: Path, most: int, noun: str, parse: Callable[[object], T]) -> T:
+    """Read a file of YAML or JSON with one document, of at most so many bytes; `-` is the standard input.
+
+    `parse` may raise an UnreadableError; the noun says what the document is.
+
+    Raises:
+        UsageError: the file can't be read, or what is in it is something else.
+    """
+    name = STANDARD_INPUT if str(path) == "-" else str(path)
+    try:
+        content, _ = only_document(read_at_most(path, most), most, noun=noun)
+        return parse(content)
+    except OSError as error:
+        raise UsageError(f"{name}: can't be read: {error.strerror or error}") from None
+    except UnreadableError as error:
+        raise UsageError(f"{name}: {error}") from None
 
 
 def schedule_pending(asked: Asked, *, ignore: bool, progress: LabelledProgress | None) -> None:

@@ -169,7 +169,7 @@ def sweep(
     specification = Sweep.read(spec)
     plan = specification.plan()
     tell(plan.warnings)
-    done = runs_done(directory, plan, resume=resume)
+    done = runs_done(directory, plan.factors, resume=resume)
     todo = runs_to_do(plan, done, retry_failed=retry_failed)
     try:
         with choice.engine(plan.distributions) as engine:

@@ -16,7 +16,7 @@ import attrs
 
 from kschedfw_lab.results.journal import NO_LIMIT
 from kschedfw_lab.results.reading import JOURNAL, SPECIFICATION, journalled
-from kschedfw_lab.results.results import Results
+from kschedfw_lab.results.results import Results, RunResult
 from kschedfw_lab.results.writer import ResultsWriter
 from kschedfw_lab.sweep.dispatching import Dispatcher
 from kschedfw_lab.sweep.errors import EngineError, SweepError
@@ -92,7 +92,7 @@ def run_sweep(
     """
     plan = sweep.plan() if plan is None else plan
     directory = Path(directory)
-    done = runs_done(directory, plan, resume=resume)
+    done = runs_done(directory, plan.factors, resume=resume)
     with ResultsWriter(directory, plan.factors, parquet=parquet) as writer:
         known = {run.key for run in plan.runs}
         stale = [key for key in done if key not in known]
@@ -115,11 +115,11 @@ def run_sweep(
         return Summary(results, recorder.count, failed, len(plan.runs) - len(todo), stale, interrupted)
 
 
-def runs_done(directory: Path, plan: Plan, *, resume: bool) -> Mapping[str, str]:
-    """Return the recorded runs by key. The value is the error of a failed run; empty if it succeeded.
+def runs_done(directory: Path, columns: Sequence[str], *, resume: bool) -> Mapping[str, RunResult]:
+    """Return the runs that the directory has, by key.
 
     Raises:
-        SweepError: there are some, and `resume` is false; or they have other factors than the plan.
+        SweepError: there are some, and `resume` is false; or they have other factors than these.
         ResultsError, OSError: the journal can't be read.
     """
     journal = directory / JOURNAL
@@ -130,17 +130,17 @@ def runs_done(directory: Path, plan: Plan, *, resume: bool) -> Mapping[str, str]
             f"{directory}: has results already; --resume adds what is missing, or choose another directory"
         )
     factors, runs = journalled(journal, NO_LIMIT)
-    if runs and factors != plan.factors:
+    if runs and factors != tuple(columns):
         raise SweepError(
             f"{directory}: has results of the factors {', '.join(factors)}, and the specification has "
-            f"{', '.join(plan.factors)}; choose another directory"
+            f"{', '.join(columns)}; choose another directory"
         )
-    return {key: result.error for key, result in runs.items()}
+    return runs
 
 
-def runs_to_do(plan: Plan, done: Mapping[str, str], *, retry_failed: bool = False) -> Sequence[Run]:
+def runs_to_do(plan: Plan, done: Mapping[str, RunResult], *, retry_failed: bool = False) -> Sequence[Run]:
     """Return the plan's runs without results; with `retry_failed` also those that have failed."""
-    return [run for run in plan.runs if run.key not in done or (retry_failed and done[run.key])]
+    return [run for run in plan.runs if run.key not in done or (retry_failed and done[run.key].error)]
 
 
 def _write_specification(directory: Path, sweep: Sweep, plan: Plan) -> None:

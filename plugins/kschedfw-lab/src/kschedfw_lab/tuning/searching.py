@@ -12,14 +12,12 @@ from typing import Final
 
 import yaml
 
-from kschedfw_lab.results.journal import NO_LIMIT
-from kschedfw_lab.results.reading import JOURNAL, journalled
 from kschedfw_lab.results.results import RunResult
 from kschedfw_lab.results.writer import ResultsWriter
 from kschedfw_lab.sweep.dispatching import Dispatcher
 from kschedfw_lab.sweep.errors import SweepError, similar
 from kschedfw_lab.sweep.runs import Run, RunOutcome, outcome_of
-from kschedfw_lab.sweep.sweeping import Progress
+from kschedfw_lab.sweep.sweeping import Progress, runs_done
 from kschedfw_lab.tuning.drawing import Draw, Drawing
 from kschedfw_lab.tuning.outcome import PairedScores, SearchTrial, TrialEnd, Tuned
 from kschedfw_lab.tuning.specification import Tuning
@@ -68,7 +66,7 @@ def tune(
         OSError: the directory can't be written to.
     """
     directory = Path(directory)
-    known = _known(directory, tuning, resume=resume)
+    known = runs_done(directory, tuning.columns, resume=resume)
     with ResultsWriter(directory, tuning.columns) as writer:
         runner = _Runner(writer, known, executor, workers, timeout, progress, _most_runs(tuning))
         tuned = _Search(tuning, runner).result()
@@ -76,20 +74,6 @@ def tune(
     text = yaml.safe_dump(dict(tuned.configuration), sort_keys=False)
     (directory / CONFIGURATION).write_text(text, encoding="utf-8")
     return tuned
-
-
-def _known(directory: Path, tuning: Tuning, *, resume: bool) -> Mapping[str, RunResult]:
-    journal = directory / JOURNAL
-    if not journal.exists():
-        return {}
-    if not resume:
-        raise SweepError(
-            f"{directory}: has results already; --resume goes on with them, or choose another directory"
-        )
-    factors, runs = journalled(journal, NO_LIMIT)
-    if runs and factors != tuning.columns:
-        raise SweepError(f"{directory}: has results of other factors; choose another directory")
-    return runs
 
 
 def _most_runs(tuning: Tuning) -> int:
