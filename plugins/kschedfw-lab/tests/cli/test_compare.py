@@ -8,13 +8,16 @@ import subprocess
 import sys
 from functools import partial
 from html.parser import HTMLParser
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from compare.scenes import CONFIGURATION, bare, node, packing, pod, spreading, two_nodes
+from kschedfw_apiserver.browser import chromium, violations, watched
 from kschedfw_lab import read_results
-from kschedfw_lab.cli.compare_output import print_comparison
+from kschedfw_lab.cli.compare_output import MOST_OPEN, page_writer, print_comparison
+from kschedfw_lab.cli.compare_rows import FEW_NODES
 from kschedfw_lab.compare import Comparison, Setup, compare
 from kschedfw_lab.pages.axes import BOTTOM, HEIGHT, TOP
 from rich.cells import cell_len
@@ -357,8 +360,6 @@ class TestPage:
     def test_of_many_pods_that_fared_differently_the_first_are_shown_and_the_others_folded(
         self, tmp_path: Path
     ) -> None:
-        from kschedfw_lab.cli.compare_output import MOST_OPEN, page_writer
-
         # Spread, each of the pods takes a quarter of a node of its own; packed, all are on the first nodes.
         nodes = [
             make_node(f"n{number:02}").capacity(cpu=4, pods=10).build() for number in range(MOST_OPEN * 2)
@@ -376,8 +377,6 @@ class TestPage:
         assert text[:folded].count('<th scope="row">default/p') == MOST_OPEN
 
     def test_names_are_text_and_not_markup(self, tmp_path: Path) -> None:
-        from kschedfw_lab.cli.compare_output import page_writer
-
         comparison = compare(two_nodes(pod("web")), [spreading("<b>&"), packing()])
         path = tmp_path / "page.html"
         page_writer(path)(comparison)
@@ -413,6 +412,21 @@ class TestPage:
         assert sorted(row.text for row in cpu.rows if row.number == 0) == ["0.0%", "50.0%"]
         assert "sorted" not in Page(page).words
         assert {"n1", "n2"} <= set(Page(page).words)
+
+    @pytest.mark.nightly  # CI's job of browsers runs it for each change
+    @pytest.mark.slow
+    @pytest.mark.parametrize("nodes", [3, FEW_NODES + 1], ids=["bars", "curves"])
+    def test_in_a_browser_it_fits_wide_and_narrow_in_light_and_dark(self, tmp_path: Path, nodes: int) -> None:
+        path = tmp_path / "page.html"
+        cluster = InMemoryCluster([*(node(f"n{number}") for number in range(nodes)), pod("web", cpu=2)])
+        page_writer(path)(compare(cluster, [packing(), spreading()]))
+        with chromium() as browser:
+            for width, dark in product((1280, 390), (False, True)):
+                with watched(browser, width=width, dark=dark) as seen:
+                    seen.page.goto(path.as_uri())
+                    assert (seen.problems, violations(seen)) == ([], [])
+                    assert len(seen.asked) == 1
+                    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
     def test_where_it_cannot_be_written_nothing_runs(
         self, run_compare: Command, cluster_dir: Path, tmp_path: Path

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from kschedfw_apiserver.browser import chromium, watched
+from kschedfw_apiserver.browser import chromium, violations, watched
 from kschedfw_lab import Results, ResultsWriter, read_results, read_series
 from kschedfw_lab.pages.static_page import PageFileError
 from kschedfw_lab.report.analysis import analyse
@@ -200,7 +200,7 @@ class TestInABrowser:
                     assert page.evaluate("document.documentElement.scrollWidth") <= width
                     assert all(url.startswith("file:") for url in seen.asked)
                     assert len(seen.asked) == 1
-                    assert seen.problems == []
+                    assert (seen.problems, violations(seen)) == ([], [])
                     grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
                     outside = page.evaluate(
                         """() => [...document.querySelectorAll("figure svg")].filter((svg) => {
