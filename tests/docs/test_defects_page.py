@@ -27,9 +27,11 @@ def test_the_page_is_that_of_the_table() -> None:
 def test_a_defect_has_a_test_that_is_there_and_a_way_in_which_it_was_found(defect: dict[str, Any]) -> None:
     assert defect.keys() in (FIELDS, FIELDS | {"file", "now", "was"})
     assert f"| {defect['found']} |" in SCRIPT["BEGIN"]
-    path, _, name = defect["test"].partition("::")
+    path, *names = defect["test"].split("::")
     text = (REPOSITORY / path).read_text(encoding="utf-8")
-    assert f"def {name}" in text
+    assert names
+    for name in names:
+        assert re.search(rf"^ *(def |class )?{name}\b", text, re.MULTILINE), name
     assert defect["what"].endswith(".")
 
 
