@@ -38,7 +38,7 @@ Where the configuration's feature gates have groups of pods scheduled together, 
 answer is how many copies of the group fit with all their pods.
 
 Replicas are placed as kube-scheduler places them, without preemption. The cluster's own pending pods are scheduled
-first. Where the pod's namespace has a ResourceQuota, it is also said how many replicas that allows.
+first. Where the pod's namespace has a ResourceQuota, the answer says how many replicas that allows, too.
 
 \b
 Exit codes:

@@ -31,7 +31,7 @@ CLUSTER is as for simulate. The pending pods are scheduled first; those without 
 kind of pod, changes are tried one by one in a copy of the cluster: a label, a toleration, more CPU on a node or less in
 the request, another pod deleted, one more node like one that is there or of --node-group, and others. What is shown as
 a help was tried, and it helped. Nothing is preempted for it. All pending pods are scheduled; with --namespace or
---workload only those of one are told of.
+--workload only those of one are shown.
 
 \b
 Exit codes:

@@ -27,9 +27,9 @@ CLUSTER is as for simulate. --node-group FILE has the groups: a Node that new on
 template (a Node), and, as far as wanted, min, max, price, and selector (the labels of the nodes that the group has
 already). A Node may have its price in the annotation kschedfw/price.
 
-Pods are scheduled onto the cluster with the new nodes as kube-scheduler does it, without preemption. The answer works,
-and not with a node less of any group. With the extra optimal (SciPy), all mixtures of groups are searched, and it is
-said by how much one could be cheaper at most.
+Pods are scheduled onto the cluster with the new nodes as kube-scheduler does it, without preemption. All pods that can
+get a place have one then, and wouldn't with a node less of any group. With the extra optimal (SciPy), all mixtures of
+groups are searched, and the answer says how much cheaper another one could be at most.
 
 \b
 Exit codes:

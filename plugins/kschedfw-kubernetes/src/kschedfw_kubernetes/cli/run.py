@@ -175,7 +175,7 @@ class _GoFlags(click.Command):
 @click.option(
     "--shared-state-share",
     metavar="I/N",
-    help="Take the pods of part I (from 0) of N; default 0/1: all, whoever comes first has a pod.",
+    help="Schedule the pods of part I (from 0) of N. Default: 0/1, all pods; whoever claims a pod first has it.",
 )
 @click.option(
     "--shared-state-namespace", metavar="NAMESPACE", help="Where the claims are kept; default kube-system."

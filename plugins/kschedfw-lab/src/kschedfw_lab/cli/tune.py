@@ -28,7 +28,7 @@ from kschedfw_lab.sweep.errors import EngineError
 from kschedfw_lab.tuning.outcome import PairedScores, TrialEnd, Tuned
 from kschedfw_lab.tuning.specification import Tuning
 
-TUNE_HELP = """Search for weights and arguments of plugins, and hold what was found against the default.
+TUNE_HELP = """Search for weights and arguments of plugins, and compare the best with the default.
 
 SPEC is a YAML file. It says which values are searched, which runs a trial is judged by, and which runs no trial sees.
 What was found and the configuration without changes both do the held-out runs; the difference comes with its 95 %

@@ -51,7 +51,7 @@ RECORD_HELP = """Record what happens in a live cluster, until SIGTERM or Ctrl-C;
 
 DIRECTORY gets a state of the cluster and every change after it: nodes, pods, volumes, claims, quotas and so on, each
 without what scheduling doesn't read, and with what the cluster's scheduler decided. Nothing is written to the cluster.
-A directory that has a recording of this cluster already is gone on with; the time in between is a gap.
+A recording of this cluster that the directory has already is continued; the time in between is a gap.
 
 \b
 Exit codes:

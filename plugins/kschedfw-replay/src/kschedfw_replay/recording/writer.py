@@ -68,7 +68,7 @@ class RecordingWriter:
     After an error within the `with` block, what was written stays, without the mark that the recording ends there.
 
     The first record is a state; changes follow, and gaps, each with another state. A directory that has a recording
-    already is gone on with: what a killed recorder left of its last block is cut off, and the time until the first
+    already is continued: what a killed recorder left of its last block is cut off, and the time until the first
     state is a gap. Not thread-safe.
 
     Records are kept for up to a second of `clock`, then a `write` or `flush` writes them: call `flush` once a second
