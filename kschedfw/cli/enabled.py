@@ -38,7 +38,9 @@ def given_args(option: str, text: str) -> tuple[str, Mapping[str, object]]:
     Raises:
         UsageError: the text isn't of this form; names the option.
     """
-    name, _, document = text.partition("=")
+    name, equals, document = text.partition("=")
+    if not equals:
+        raise UsageError(f"{option} {text}: must be NAME=JSON, such as {text}={{}}")
     try:
         args = json.loads(document)
     except ValueError as error:

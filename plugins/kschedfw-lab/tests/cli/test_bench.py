@@ -385,7 +385,8 @@ class TestReport:
         (["--enable", "NodeName=0"], "--enable NodeName=0: the weight must be 1–2147483647"),
         (["--disable", "NodeNam"], "--disable NodeNam: the default profile has no such plugin; did you mean"),
         (["--disable", "Nothing"], "it has SchedulingGates, PrioritySort"),
-        (["--args", "NodeAffinity"], "--args NodeAffinity: must be NAME=JSON; Expecting value"),
+        (["--args", "NodeAffinity"], "--args NodeAffinity: must be NAME=JSON, such as NodeAffinity={}"),
+        (["--args", "NodeAffinity={"], "--args NodeAffinity={: must be NAME=JSON; Expecting property name"),
         (["--args", "NodeAffinity=[]"], "--args NodeAffinity=[]: the arguments must be an object"),
         (
             ["--args", "CostAware={}"],
