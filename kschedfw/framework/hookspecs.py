@@ -120,8 +120,8 @@ def filter_batch(state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) 
     """Answer `filter` for many nodes at once.
 
     `rows` are distinct indices into the table's columns, shape (k,), in no particular order; `Verdicts.codes` has
-    shape (k,), too. Must agree exactly with `filter`, which the plugin must have, too: it is still called for a few
-    nodes, for nodes with nominated pods, and in dry runs. None leaves this pod to the scalar form.
+    shape (k,), too. Must agree exactly with `filter`, which is still called for a few nodes, for nodes with
+    nominated pods, and in dry runs. None leaves this pod to `filter`.
     """
 
 
@@ -158,7 +158,7 @@ def score(state: CycleState, pod: Pod, node_info: NodeInfo) -> int | Status:
 def score_batch(state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
     """Answer `score` for many nodes at once: int64, shape (k,) for `rows` of shape (k,).
 
-    Must agree exactly with `score`, which the plugin must have, too. None leaves this pod to the scalar form.
+    Must agree exactly with `score`. None leaves this pod to `score`.
     """
 
 
@@ -291,7 +291,7 @@ def placement_feasible(
     which ends the group's cycle. With such a plugin members are tried one by one.
 
     Semantics: PlacementFeasible of kube-scheduler v1.37 (`schedule_one_podgroup.go` @ff3e4a37), public to plugins
-    since v1.38 (kubernetes/kubernetes#141314). Read, not recorded.
+    since v1.38 (kubernetes/kubernetes#141314). Taken from its source; no decisions were recorded.
     """
 
 
@@ -329,7 +329,8 @@ def pod_group_post_filter(
     group doesn't preempt where it isn't enabled here. The message is in the group's condition. Any other status is an
     ERROR.
 
-    Semantics: PodGroupPostFilter of kube-scheduler v1.37 (`framework/interface.go`). Read, not recorded.
+    Semantics: PodGroupPostFilter of kube-scheduler v1.37 (`framework/interface.go`). Taken from its source; no
+    decisions were recorded.
     """
 
 
