@@ -91,14 +91,14 @@ class AdmissionOutcome:
     unknown_runtime_classes: FrozenDict[str, int] = EMPTY
 
 
-class _Refused(Exception):
+class _NotAdmitted(Exception):
     """The refusal of a pod by a plugin, or by validation; the text says why."""
 
     kind = 'pods "{}" is forbidden: '
     """The beginning of the API server's message, with a gap for the pod's name."""
 
 
-class _Invalid(_Refused):
+class _Invalid(_NotAdmitted):
     kind = 'Pod "{}" is invalid: '
 
 
@@ -109,7 +109,7 @@ class _NewSpec:
     spec: PodSpec
     changed_by: tuple[str, ...] = ()
     refusal: str = ""
-    kind: str = _Refused.kind
+    kind: str = _NotAdmitted.kind
 
 
 class Admission:
@@ -192,7 +192,7 @@ class Admission:
         if key not in self._known:
             try:
                 new = self._new_spec(pod)
-            except _Refused as refused:
+            except _NotAdmitted as refused:
                 new = _NewSpec(pod.spec, refusal=str(refused), kind=refused.kind)
             # The spec is kept: Python may give its id to another object once it is freed.
             self._known[key] = (pod.spec, new)
@@ -220,7 +220,7 @@ class Admission:
             raise _Invalid(_aggregate(errors))
         for limit_range in limit_ranges:
             if reasons := list(violations(attrs.evolve(pod, spec=spec), limit_range)):
-                raise _Refused(_aggregate(reasons))
+                raise _NotAdmitted(_aggregate(reasons))
         return _NewSpec(spec, tuple(changed_by))
 
 
@@ -250,16 +250,16 @@ def _of_runtime_class(spec: PodSpec, runtime_class: RuntimeClass) -> PodSpec:
     overhead = runtime_class.overhead.pod_fixed if runtime_class.overhead is not None else EMPTY
     if spec.overhead and spec.overhead != overhead:
         if runtime_class.overhead is None:
-            raise _Refused(
+            raise _NotAdmitted(
                 "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
             )
-        raise _Refused("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+        raise _NotAdmitted("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
     scheduling = runtime_class.scheduling
     node_selector, tolerations = spec.node_selector, spec.tolerations
     if scheduling is not None:
         for key, value in scheduling.node_selector.items():
             if (given := node_selector.get(key, value)) != value:
-                raise _Refused(
+                raise _NotAdmitted(
                     f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
                     f"pod.spec.nodeSelector[{key}] = {given}"
                 )

@@ -91,7 +91,7 @@ def parts_of(obj: CustomObject) -> list[Part]:
     Raises:
         FieldErrors: a number or an object has the wrong type.
     """
-    return list(_OWNERS[_key(obj)](_Given("", custom_manifest(obj)), obj.name))
+    return list(_OWNERS[_key(obj)](_FieldValue("", custom_manifest(obj)), obj.name))
 
 
 def made_manifest(part: Part, number: int, owner: CustomObject) -> Manifest:
@@ -129,26 +129,26 @@ def _items(value: object) -> Iterable[Any]:
 
 
 @frozen
-class _Given:
+class _FieldValue:
     """A value in a custom object, with its path."""
 
     path: str
     value: Any
 
-    def __getitem__(self, key: str) -> _Given:
+    def __getitem__(self, key: str) -> _FieldValue:
         """Return the field of an object; None stands for one that is missing."""
         if self.value is not None and not isinstance(self.value, dict):
             raise self._wrong("an object")
         path = f"{self.path}.{key}" if self.path else key
-        return _Given(path, (self.value or {}).get(key))
+        return _FieldValue(path, (self.value or {}).get(key))
 
-    def items(self) -> list[_Given]:
+    def items(self) -> list[_FieldValue]:
         """Return the items of a list; none if it is missing."""
         if self.value is not None and not isinstance(self.value, list):
             raise self._wrong("a list")
-        return [_Given(f"{self.path}[{index}]", item) for index, item in enumerate(self.value or ())]
+        return [_FieldValue(f"{self.path}[{index}]", item) for index, item in enumerate(self.value or ())]
 
-    def fields(self) -> list[tuple[str, _Given]]:
+    def fields(self) -> list[tuple[str, _FieldValue]]:
         return [(str(key), self[str(key)]) for key in self.map()]
 
     def map(self) -> Manifest:
@@ -173,7 +173,7 @@ class _Given:
         return FieldErrors([FieldError(self.path, f"Invalid value: {shown(self.value)}: must be {expected}")])
 
 
-def _labelled(template: _Given, labels: Mapping[str, str]) -> Manifest:
+def _labelled(template: _FieldValue, labels: Mapping[str, str]) -> Manifest:
     """Return the template of pods with more labels."""
     metadata = template["metadata"]
     return {
@@ -183,7 +183,7 @@ def _labelled(template: _Given, labels: Mapping[str, str]) -> Manifest:
 
 
 def _pods(
-    template: _Given, name: str, copies: int, labels: Mapping[str, str], **spec: object
+    template: _FieldValue, name: str, copies: int, labels: Mapping[str, str], **spec: object
 ) -> Iterator[Part]:
     """Yield the part of pods `name-0`, `name-1` …; a template that is missing makes none."""
     if template.value is None:
@@ -206,7 +206,7 @@ def _pods(
 # --- The kinds ---------------------------------------------------------------------------------------------------
 
 
-def _job_set(given: _Given, name: str) -> Iterator[Part]:
+def _job_set(given: _FieldValue, name: str) -> Iterator[Part]:
     """JobSet: each of `replicatedJobs` stands for Jobs, whose pods are indexed unless it says otherwise."""
     for replicated in given["spec"]["replicatedJobs"].items():
         template, role = replicated["template"], replicated["name"].text()
@@ -220,8 +220,8 @@ def _job_set(given: _Given, name: str) -> Iterator[Part]:
             role: str = role,
             copies: int = copies,
             spec: Manifest = spec,
-            template: _Given = template,
-            pods: _Given = pods,
+            template: _FieldValue = template,
+            pods: _FieldValue = pods,
         ) -> Manifest:
             labels = {
                 "jobset.sigs.k8s.io/jobset-name": name,
@@ -241,14 +241,14 @@ def _job_set(given: _Given, name: str) -> Iterator[Part]:
         yield Part("Job", copies, template.path, "", manifest)
 
 
-def _leader_worker_set(given: _Given, name: str) -> Iterator[Part]:
+def _leader_worker_set(given: _FieldValue, name: str) -> Iterator[Part]:
     """LeaderWorkerSet: a StatefulSet of the leaders, and one of the workers of each group."""
     both, replicas = given["spec"]["leaderWorkerTemplate"], given["spec"]["replicas"].number(1)
     worker, leader = both["workerTemplate"], both["leaderTemplate"]
     leader = leader if leader.value is not None else worker
     labels = {"leaderworkerset.sigs.k8s.io/name": name}
 
-    def stateful(template: _Given, name: str, labels: Mapping[str, str], **spec: object) -> Manifest:
+    def stateful(template: _FieldValue, name: str, labels: Mapping[str, str], **spec: object) -> Manifest:
         content = {"selector": {"matchLabels": dict(labels)}, "template": _labelled(template, labels), **spec}
         return {"metadata": {"name": name, "labels": dict(labels)}, "spec": content}
 
@@ -280,19 +280,19 @@ def _leader_worker_set(given: _Given, name: str) -> Iterator[Part]:
         )
 
 
-def _ray_cluster(given: _Given, name: str) -> Iterator[Part]:
+def _ray_cluster(given: _FieldValue, name: str) -> Iterator[Part]:
     yield from _ray(given["spec"], name)
 
 
-def _ray_job(given: _Given, name: str) -> Iterator[Part]:
+def _ray_job(given: _FieldValue, name: str) -> Iterator[Part]:
     yield from _ray(given["spec"]["rayClusterSpec"], name)
 
 
-def _ray_service(given: _Given, name: str) -> Iterator[Part]:
+def _ray_service(given: _FieldValue, name: str) -> Iterator[Part]:
     yield from _ray(given["spec"]["rayClusterConfig"], name)
 
 
-def _ray(cluster: _Given, name: str) -> Iterator[Part]:
+def _ray(cluster: _FieldValue, name: str) -> Iterator[Part]:
     """KubeRay: the head, and the workers of each group that isn't suspended, `numOfHosts` for a replica."""
     labels = {"ray.io/cluster": name, "ray.io/is-ray-node": "yes"}
     head = {**labels, "ray.io/node-type": "head", "ray.io/group": "headgroup"}
@@ -310,7 +310,7 @@ def _ray(cluster: _Given, name: str) -> Iterator[Part]:
         yield from _pods(group["template"], f"{name}-{role}-worker", copies, worker)
 
 
-def _volcano_job(given: _Given, name: str) -> Iterator[Part]:
+def _volcano_job(given: _FieldValue, name: str) -> Iterator[Part]:
     """Volcano's Job: the pods of each task, for the Job's scheduler."""
     spec = given["spec"]
     scheduler = spec["schedulerName"].text("volcano")
@@ -321,7 +321,7 @@ def _volcano_job(given: _Given, name: str) -> Iterator[Part]:
         yield from _pods(task["template"], f"{name}-{role}", copies, labels, schedulerName=scheduler)
 
 
-def _training_job(given: _Given, name: str) -> Iterator[Part]:
+def _training_job(given: _FieldValue, name: str) -> Iterator[Part]:
     """Kubeflow's PyTorchJob, MPIJob and the like: the pods of each entry of `…ReplicaSpecs`."""
     for field, replica_specs in given["spec"].fields():
         if not field.endswith("ReplicaSpecs"):
@@ -335,7 +335,7 @@ def _training_job(given: _Given, name: str) -> Iterator[Part]:
             yield from _pods(replica_spec["template"], f"{name}-{role.lower()}", copies, labels)
 
 
-def _rollout(given: _Given, name: str) -> Iterator[Part]:
+def _rollout(given: _FieldValue, name: str) -> Iterator[Part]:
     """Argo's Rollout: the ReplicaSet of its present template."""
     spec = given["spec"]
     template, replicas = spec["template"], spec["replicas"].number(1)
@@ -353,14 +353,14 @@ def _rollout(given: _Given, name: str) -> Iterator[Part]:
     )
 
 
-def _clone_set(given: _Given, name: str) -> Iterator[Part]:
+def _clone_set(given: _FieldValue, name: str) -> Iterator[Part]:
     """OpenKruise's CloneSet: equal pods."""
     spec = given["spec"]
     yield from _pods(spec["template"], name, spec["replicas"].number(1), {})
 
 
 _TRAINING: Final = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
-_OWNERS: Final[Mapping[tuple[str, str], Callable[[_Given, str], Iterator[Part]]]] = {
+_OWNERS: Final[Mapping[tuple[str, str], Callable[[_FieldValue, str], Iterator[Part]]]] = {
     ("jobset.x-k8s.io", "JobSet"): _job_set,
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _leader_worker_set,
     ("ray.io", "RayCluster"): _ray_cluster,

@@ -171,7 +171,7 @@ def read_manifest_input(
 
 
 @frozen
-class _Part:
+class _ReadManifests:
     """Manifests from one place, with the messages about them."""
 
     manifests: Manifests
@@ -179,7 +179,7 @@ class _Part:
     notes: Sequence[str]
 
 
-def _cluster_of(*parts: _Part) -> Input:
+def _cluster_of(*parts: _ReadManifests) -> Input:
     # Who read the parts has refused what isn't to be skipped.
     objects = [obj for part in parts for obj in part.manifests.objects(skip_invalid=True)]
     return Input(
@@ -200,7 +200,7 @@ def _read_files(
     csv_hint: str = "",
     progress: Progress | None = None,
     existing: Iterable[Named] = (),
-) -> _Part:
+) -> _ReadManifests:
     csvs = [path for path in paths if _is_csv(path) and path.exists()]
     manifests = read_manifests(
         *(path for path in paths if path not in csvs),
@@ -230,10 +230,10 @@ def _read_files(
     notes = _notes(manifests)
     if left_out:
         notes.append(f"left out of the input, since invalid: {left_out:,}; standard error says what")
-    return _Part(manifests, problems, notes)
+    return _ReadManifests(manifests, problems, notes)
 
 
-def _live_part(found: SourceCluster) -> _Part:
+def _live_part(found: SourceCluster) -> _ReadManifests:
     """Return the part of a live cluster.
 
     Unreadable objects are omitted with a message, as there is no other version.
@@ -243,7 +243,7 @@ def _live_part(found: SourceCluster) -> _Part:
     notes = [f"read from {found.name}", *missing, *_notes(found.manifests)]
     if left_out := len(found.manifests.problems):
         notes.append(f"left out, since it can't be read: {left_out:,}; standard error says what")
-    return _Part(found.manifests, problems, notes)
+    return _ReadManifests(found.manifests, problems, notes)
 
 
 def _is_csv(path: Path) -> bool:

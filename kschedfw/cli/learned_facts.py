@@ -12,7 +12,7 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.learning.evidence import place_name
 from kschedfw.framework.learning.learned import LearnedHook
-from kschedfw.framework.learning.places import Place
+from kschedfw.framework.learning.places import ReadPlace
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.scheduler import Scheduler
@@ -76,6 +76,6 @@ def _fact(form: LearnedHook) -> str:
     return f"in a trial with a few pods it reads {'; '.join(filter(None, read))}"
 
 
-def _read(root: str, places: Iterable[Place]) -> str:
+def _read(root: str, places: Iterable[ReadPlace]) -> str:
     names = dict.fromkeys(place_name(place) for place in places)
     return f"of the {root}: {', '.join(names)}" if names else ""

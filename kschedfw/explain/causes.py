@@ -14,7 +14,7 @@ from kschedfw.explain.groups import GroupStep
 from kschedfw.framework.diagnosis import Evidence, code_of_plugin
 from kschedfw.framework.status import Status
 
-_Key: TypeAlias = tuple[str, str, str]
+_RequirementKey: TypeAlias = tuple[str, str, str]
 """The plugin, the code and the text of a requirement."""
 
 
@@ -69,14 +69,14 @@ def causes_of(explanation: Explanation) -> tuple[Cause, ...]:
     refusal = explanation.pre_filter.refusal
     if refusal is not None:
         return (Cause(refusal.plugin, _without_evidence(refusal), of, of, decisive=True),)
-    found: dict[_Key, _Tally] = {}
-    by_node: defaultdict[str, list[tuple[_Key, Evidence]]] = defaultdict(list)
+    found: dict[_RequirementKey, _UnmetRequirement] = {}
+    by_node: defaultdict[str, list[tuple[_RequirementKey, Evidence]]] = defaultdict(list)
     for node, plugin, each in _obstacles(explanation):
         key = (plugin, each.code, each.asked)
         by_node[node].append((key, each))
         tally = found.get(key)
         if tally is None:
-            found[key] = _Tally(node, each)
+            found[key] = _UnmetRequirement(node, each)
         else:
             tally.count(node, each)
     decisive = _decisive(by_node.values(), found)
@@ -95,7 +95,7 @@ def decided_on(causes: Sequence[Cause], explanation: Explanation, node: str) -> 
     if node not in explanation.nodes:
         return tuple(causes)
     row = explanation.of(node)
-    there: dict[_Key, Evidence] = {}
+    there: dict[_RequirementKey, Evidence] = {}
     for status in (row.refusal, *row.also_refused_by.values()):
         if status is not None:
             for each in row.evidence.get(status.plugin, (_without_evidence(status),)):
@@ -117,7 +117,7 @@ def _in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
 
 
 @define
-class _Tally:
+class _UnmetRequirement:
     """The number of nodes that a requirement keeps the pod off, and the closest one of them."""
 
     node: str
@@ -165,8 +165,9 @@ def _without_evidence(status: Status) -> Evidence:
 
 
 def _decisive(
-    nodes: Iterable[Sequence[tuple[_Key, Evidence]]], causes: Mapping[_Key, _Tally]
-) -> frozenset[_Key]:
+    nodes: Iterable[Sequence[tuple[_RequirementKey, Evidence]]],
+    causes: Mapping[_RequirementKey, _UnmetRequirement],
+) -> frozenset[_RequirementKey]:
     """Return the causes on the closest node; of equally close ones, that whose causes are of the fewest nodes."""
     # What few nodes lack is what the nodes that the pod is meant for lack: 2 GPU nodes among 120 others.
     closest = min(

@@ -20,7 +20,7 @@ from kschedfw import (
     Resource,
 )
 from kschedfw.framework.devices import DeviceAmounts
-from kschedfw.plugins._resources import Plan, ScoredResource, Usage, amount_columns
+from kschedfw.plugins._resources import ScoredResource, Usage, WeighedResources, amount_columns
 
 
 class DeviceBacked:
@@ -59,7 +59,7 @@ class DeviceBacked:
             return None
         return attrs.evolve(demand, scalar_resources=FrozenDict(kept))
 
-    def counts_for(self, plan: Plan) -> bool:
+    def counts_for(self, plan: WeighedResources) -> bool:
         """Tell whether scores of the plan depend on devices: one of its resources is device-backed."""
         return any(resource.name in self._resources for resource, _ in plan)
 
@@ -79,7 +79,7 @@ class DeviceBacked:
         return self._devices.amounts()
 
 
-def usages_on(plan: Plan, backed: DeviceBacked | None, info: NodeInfo) -> Sequence[Usage]:
+def usages_on(plan: WeighedResources, backed: DeviceBacked | None, info: NodeInfo) -> Sequence[Usage]:
     """Return the usage of each resource of the plan on one node; devices count where they back a resource."""
     return [
         Usage(

@@ -13,7 +13,6 @@ from typing import Final, TypeAlias
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from kschedfw import ByDomain, FieldError, FrozenDict, IntArray, Node, NodeTable, Pod
 from kschedfw.api import (
@@ -29,9 +28,8 @@ from kschedfw.api.names import label_value_problems, qualified_name_problems
 from kschedfw.api.records import frozen
 from kschedfw.api.selectors import parse_int64
 from kschedfw.framework.diagnosis import Evidence, EvidenceValue
+from kschedfw.framework.nodes.arrays import Mask
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
-
-Mask = npt.NDArray[np.bool_]
 
 NODE_AFFINITY: Final = "node-affinity"
 NODE_AFFINITY_INVALID: Final = "node-affinity-invalid"

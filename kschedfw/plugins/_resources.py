@@ -120,7 +120,7 @@ class ScoredResource:
         return amount_columns(nodes, rows, self.name)
 
 
-Plan = Sequence[tuple[ScoredResource, int]]
+WeighedResources = Sequence[tuple[ScoredResource, int]]
 """The resources that count for a pod, each with the pod's request."""
 
 
@@ -141,7 +141,7 @@ class ScoredResources:
     def _requests_one_by_one(self, requests: PodRequests) -> tuple[int, ...]:
         return tuple([resource.request_of(requests) for resource in self.resources])
 
-    def plan_for(self, pod: Pod) -> Plan:
+    def plan_for(self, pod: Pod) -> WeighedResources:
         """Return the scored resources that count for the pod, with its requests.
 
         An extended resource only counts for pods that request it; CPU, memory and ephemeral storage always
@@ -168,7 +168,7 @@ class Usage(NamedTuple):
     weight: int
 
 
-def usages_in(plan: Plan, nodes: NodeTable, rows: IntArray) -> Sequence[Usage]:
+def usages_in(plan: WeighedResources, nodes: NodeTable, rows: IntArray) -> Sequence[Usage]:
     """Return the usage of each resource of the plan on these nodes."""
     usages = []
     for resource, request in plan:

@@ -30,10 +30,10 @@ from kschedfw.api.records import frozen
 from kschedfw.plugins._device_backed import DeviceBacked, usages_on
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
-    Plan,
     ResourceSpec,
     ScoredResources,
     Usage,
+    WeighedResources,
     duplicate_errors,
     resources_or_default,
     usages_in,
@@ -42,7 +42,7 @@ from kschedfw.plugins._resources import (
 
 Fractions = npt.NDArray[np.float64]
 
-_PLAN = StateKey[Plan]("NodeResourcesBalancedAllocation.plan")
+_PLAN = StateKey[WeighedResources]("NodeResourcesBalancedAllocation.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesBalancedAllocation.backed")
 _HALF = MAX_NODE_SCORE // 2
 
@@ -116,7 +116,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
             return np.zeros(len(rows), dtype=np.int64)
         return None if _BACKED in state else scores_of(usages_in(plan, nodes, rows), len(rows))
 
-    def _plan(self, state: CycleState, pod: Pod) -> Plan | None:
+    def _plan(self, state: CycleState, pod: Pod) -> WeighedResources | None:
         """Return the resources to balance; None for a pod that requests none of them."""
         plan = state.find(_PLAN)
         # This plugin isn't enabled at pre_score.
@@ -127,7 +127,7 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
             self._note_devices(state, pod, plan)
         return plan
 
-    def _note_devices(self, state: CycleState, pod: Pod, plan: Plan) -> None:
+    def _note_devices(self, state: CycleState, pod: Pod, plan: WeighedResources) -> None:
         """Write the pod's extended resources that devices may provide, if one of them counts for the score."""
         if not pod.requests.amounts.scalar_resources:
             return
@@ -152,7 +152,7 @@ def scores_of(usages: Sequence[Usage], nodes: int) -> IntArray:
     return valid_scores(_HALF + (_HALF + gain) // 2, nodes)
 
 
-def _requests_any(plan: Plan) -> bool:
+def _requests_any(plan: WeighedResources) -> bool:
     return any(map(itemgetter(1), plan))
 
 

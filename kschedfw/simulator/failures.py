@@ -12,7 +12,7 @@ _LOGGER = "kschedfw"
 _MOST_KEPT = 100
 
 
-class _Handler(logging.Handler):
+class _RecordTaker(logging.Handler):
     """A handler that passes records to a function."""
 
     def __init__(self, take: Callable[[logging.LogRecord], None]) -> None:
@@ -43,12 +43,12 @@ class Failures:
     @staticmethod
     def are_collected() -> bool:
         """Tell whether a `with Failures()` block is active."""
-        return any(isinstance(each, _Handler) for each in logging.getLogger(_LOGGER).handlers)
+        return any(isinstance(each, _RecordTaker) for each in logging.getLogger(_LOGGER).handlers)
 
     def __enter__(self) -> Self:
         logger = logging.getLogger(_LOGGER)
         self._propagated, logger.propagate = logger.propagate, False
-        self._usual, logger.handlers = logger.handlers, [_Handler(self._take)]
+        self._usual, logger.handlers = logger.handlers, [_RecordTaker(self._take)]
         return self
 
     def __exit__(self, *_: object) -> None:

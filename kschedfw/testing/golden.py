@@ -28,7 +28,7 @@ UPDATE = "KSCHEDFW_UPDATE_GOLDEN"
 
 _EITHER = f"{UPDATE}=1, or --update of `kschedfw test`, writes it"
 
-Placements: TypeAlias = Mapping[str, str | None]
+NodesByPod: TypeAlias = Mapping[str, str | None]
 """The pods' nodes at the end, by the pods' keys."""
 
 Objects: TypeAlias = InMemoryCluster | Iterable[Named | Mapping[str, object]]
@@ -112,7 +112,7 @@ def assert_golden(
     _assert_none(path, _differences(list(read_explanations(path)), decisions), f"{UPDATE}=1 writes it")
 
 
-def assert_placements(path: Path | str, placements: Placements, *, update: bool | None = None) -> None:
+def assert_placements(path: Path | str, placements: NodesByPod, *, update: bool | None = None) -> None:
     """Assert that pods are where the file says; with `update`, write it. For errors see `assert_golden`."""
     __tracebackhide__ = True
     path = Path(path)
@@ -125,12 +125,12 @@ def assert_placements(path: Path | str, placements: Placements, *, update: bool 
     _assert_none(path, _moves(_read_placements(path), placements), _EITHER)
 
 
-def placements_of(report: Report) -> Placements:
+def placements_of(report: Report) -> NodesByPod:
     """Return the node of each pod that was to be scheduled; None for those without one, refused ones included."""
     return {each.pod: each.place for each in report.decisions} | {each.pod: None for each in report.refused}
 
 
-def moved(before: Placements, after: Placements) -> Mapping[str, str]:
+def moved(before: NodesByPod, after: NodesByPod) -> Mapping[str, str]:
     """Return the old and the new place of each pod that has another one, as text, by the pods' keys."""
     return {
         pod: f"{node or 'no node'} → {after[pod] or 'no node'}"
@@ -251,7 +251,7 @@ def _listed(problems: Iterable[str]) -> str:
     return "".join(f"\n* {text}" for text in first[:MOST_DIFFERENCES]) + more
 
 
-def _read_placements(path: Path) -> Placements:
+def _read_placements(path: Path) -> NodesByPod:
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -261,11 +261,11 @@ def _read_placements(path: Path) -> Placements:
     is_right = isinstance(read, dict) and all(node is None or isinstance(node, str) for node in read.values())
     if not is_right:
         raise GoldenFileError(f"{path}: no placements: it should be an object with a node, or null, by pod")
-    placements: Placements = read
+    placements: NodesByPod = read
     return placements
 
 
-def _moves(recorded: Placements, today: Placements) -> Iterator[str]:
+def _moves(recorded: NodesByPod, today: NodesByPod) -> Iterator[str]:
     """Yield the pods on other nodes than recorded."""
     moves = moved(recorded, today)
     for pod in recorded:

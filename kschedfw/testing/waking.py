@@ -104,7 +104,7 @@ class NotWokenError(AssertionError):
 
 
 @attrs.frozen
-class _Change:
+class _ObjectChange:
     """A state of one object and the next one; None if the object is absent."""
 
     old: Named | None
@@ -117,8 +117,8 @@ class _Change:
         return found
 
     @property
-    def undone(self) -> _Change:
-        return _Change(self.new, self.old)
+    def undone(self) -> _ObjectChange:
+        return _ObjectChange(self.new, self.old)
 
     def __str__(self) -> str:
         verb = "appears" if self.old is None else "goes" if self.new is None else "changes"
@@ -198,10 +198,10 @@ class Trial:
                 self._see_undone(come, change)
             elif not self._is_placed(come):
                 present = self._present(come)
-                self._observe(come, _Change(present, _updated(present, pod)))
+                self._observe(come, _ObjectChange(present, _updated(present, pod)))
             self._go(come)
 
-    def _see_undone(self, pod: Pod, change: _Change) -> None:
+    def _see_undone(self, pod: Pod, change: _ObjectChange) -> None:
         """Undo the change, seen by the pod if it still waits."""
         if self._is_placed(pod):
             self._apply(change.undone)
@@ -215,7 +215,7 @@ class Trial:
             self._observe(come, self._any_change())
         self._go(come)
 
-    def _observe(self, pod: Pod, change: _Change) -> None:
+    def _observe(self, pod: Pod, change: _ObjectChange) -> None:
         """Let the waiting pod see the change, and compare with a new scheduler."""
         rejectors, attempts = self._refusal_of(pod)
         events = events_between(change.old, change.new)
@@ -271,7 +271,7 @@ class Trial:
 
     # Changes
 
-    def _any_change(self) -> _Change:
+    def _any_change(self) -> _ObjectChange:
         """Return a change of a thing to another of its states, or to absence and back."""
         states = self._random.choice([*self._scene.things, *self._scene.lasting])
         present = self._cluster.get(type(states[0]), states[0].key)
@@ -285,7 +285,7 @@ class Trial:
         new = self._random.choice(others or [present])
         if present is not None and new is not None:
             new = _updated(present, new)
-        return _Change(present, new)
+        return _ObjectChange(present, new)
 
     def _another_state_of(self, pod: Pod) -> Pod | None:
         """Return the pod as it may have been before an update: with other labels, fewer tolerations, or a gate."""
@@ -300,7 +300,7 @@ class Trial:
                 before = attrs.evolve(pod, spec=attrs.evolve(pod.spec, scheduling_gates=gates))
         return None if before == pod else before
 
-    def _apply(self, change: _Change) -> _Change:
+    def _apply(self, change: _ObjectChange) -> _ObjectChange:
         present = self._cluster.get(type(change.subject), change.subject.key)
         if change.new is None:
             if present is not None:

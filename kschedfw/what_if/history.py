@@ -39,7 +39,7 @@ class LostPlace:
 
 
 @frozen(eq=False)
-class _Step:
+class _PlaceChange:
     """A place that was taken or given up. `position` is the length of the cluster's log afterwards."""
 
     position: int
@@ -74,7 +74,7 @@ class History:
         self._cache = scheduler.cache
         self._waiting_pods = scheduler.parts.waiting_pods
         self._frameworks = scheduler.frameworks
-        self._steps: list[_Step] = []
+        self._steps: list[_PlaceChange] = []
         self._ended: list[tuple[Placement, WaitingPod]] = []
         """The waits for permission that have ended since `give_up_refused` looked."""
         self.held: dict[str, Placement] = {}
@@ -89,7 +89,7 @@ class History:
     def take(self, placement: Placement) -> None:
         """Record that a place was taken."""
         self.held[placement.pod.uid] = placement
-        self._steps.append(_Step(self._cluster.position, placement, is_taken=True))
+        self._steps.append(_PlaceChange(self._cluster.position, placement, is_taken=True))
         if (waiting := self._waiting_pods.get(placement.pod.uid)) is not None:
             waiting.on_settled(partial(self._ended.append, (placement, waiting)))
 
@@ -134,7 +134,7 @@ class History:
 
     def _note_given_up(self, placement: Placement) -> None:
         del self.held[placement.pod.uid]
-        self._steps.append(_Step(self._cluster.position, placement, is_taken=False))
+        self._steps.append(_PlaceChange(self._cluster.position, placement, is_taken=False))
 
     def merge(self, mark: Mark) -> None:
         """Give the mark up, and keep all later steps."""

@@ -10,7 +10,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import Evidence
 from kschedfw.framework.learning.learned import Hook
-from kschedfw.framework.learning.places import ABSENT, Place, reader, told_apart
+from kschedfw.framework.learning.places import ABSENT, ReadPlace, reader, told_apart
 from kschedfw.framework.learning.state_view import StateView
 from kschedfw.framework.learning.views import Notes, object_view
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -39,7 +39,7 @@ def _joined(parts: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in parts)
 
 
-def _parts(places: Iterable[Place], root: object) -> Sequence[tuple[str, str]]:
+def _parts(places: Iterable[ReadPlace], root: object) -> Sequence[tuple[str, str]]:
     """Return the names of the places with the values there, the first ones if they are many."""
     found = [_part(place, reader(place)(root)) for place in told_apart(places)]
     parts = [part for part in found if part is not None]
@@ -48,7 +48,7 @@ def _parts(places: Iterable[Place], root: object) -> Sequence[tuple[str, str]]:
     return [*parts[:_MOST_PARTS], ("and", f"{len(parts) - _MOST_PARTS} more")]
 
 
-def _part(place: Place, value: object) -> tuple[str, str] | None:
+def _part(place: ReadPlace, value: object) -> tuple[str, str] | None:
     name = place_name(place)
     if any(kind == "each" for kind, _ in place):
         if place[-1][0] in ("kind", "empty") or not isinstance(value, tuple):
@@ -76,7 +76,7 @@ def _shown(value: object) -> str:
     return printable(str(value), _LONGEST)
 
 
-def place_name(place: Place) -> str:
+def place_name(place: ReadPlace) -> str:
     """Return the name of a place in words: `label rack`, `taints key`, `requested milli cpu`."""
     words = []
     last = max((at for at, (kind, _) in enumerate(place) if kind == "attribute"), default=-1)

@@ -20,7 +20,7 @@ from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.learning.node_values import NodeValues
-from kschedfw.framework.learning.places import Place, readers, told_apart
+from kschedfw.framework.learning.places import ReadPlace, readers, told_apart
 from kschedfw.framework.learning.state_view import StateView
 from kschedfw.framework.learning.views import Notes, object_view
 from kschedfw.framework.nodes.arrays import Codes, IntArray
@@ -102,7 +102,7 @@ class LearnedHook(ABC):
         self._asked = 0.0
         """The number of calls of the hook for the pod at hand."""
         self._noted = 0
-        self._places: tuple[list[Place], ...] = ([], [], [])
+        self._places: tuple[list[ReadPlace], ...] = ([], [], [])
         self._key: Callable[[Pod, CycleState], Hashable] = lambda _pod, _state: ()
         self._nodes: NodeValues | None = None
         self._epoch = 0

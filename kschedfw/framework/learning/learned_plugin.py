@@ -20,7 +20,7 @@ from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES, HookError
 from kschedfw.framework.learning.learned import Hook, LearnedFilter, LearnedHook, LearnedScore, Revision
-from kschedfw.framework.learning.places import Place, reads_of_node, told_apart
+from kschedfw.framework.learning.places import ReadPlace, reads_of_node, told_apart
 from kschedfw.framework.learning.views import Notes, note_whole, object_view
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.plugin import PURE_HOOKS, AnyPlugin, is_pure
@@ -74,7 +74,7 @@ class LearnedPlugin:
         places = [place for each in self.forms.values() for place in each.of_node.places]
         return reads_of_node(places)
 
-    def places_of_pods(self) -> Sequence[Place]:
+    def places_of_pods(self) -> Sequence[ReadPlace]:
         """Return the places whose values sign a pod, by what is known now."""
         places = dict(self._of_pod.places)
         for each in self.forms.values():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kschedfw.framework.learning.places import Place, readers, reads_of_node
+from kschedfw.framework.learning.places import ReadPlace, readers, reads_of_node
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.nodes.table import NodeTable
@@ -19,7 +19,7 @@ class NodeValues:
     learned, and a column of fewer places would be kept up to date for ever.
     """
 
-    def __init__(self, places: Sequence[Place], table: NodeTable) -> None:
+    def __init__(self, places: Sequence[ReadPlace], table: NodeTable) -> None:
         self.table = table
         self._reads_pods = reads_of_node(places) is Reads.PODS
         self.column = EncodedColumn(readers(places), table.node_infos)

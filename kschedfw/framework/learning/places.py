@@ -14,7 +14,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.nodes.reads import Reads
 from kschedfw.framework.plugin import IDLE
 
-Step: TypeAlias = tuple[Literal["attribute", "key", "each", "length", "empty", "items", "kind"], Any]
+ReadStep: TypeAlias = tuple[Literal["attribute", "key", "each", "length", "empty", "items", "kind"], Any]
 """A step from a value to a part of it: its kind, and the attribute's name or the key.
 
 `each` goes on from each item of a tuple; its argument tells whether the items are compared by value. `length` is the
@@ -22,13 +22,13 @@ number of items, `empty` whether there are none, `items` are a mapping's keys an
 the class of the value. Plain tuples, whose hash is computed in C: a view looks up a place at each first read.
 """
 
-Place: TypeAlias = tuple[Step, ...]
+ReadPlace: TypeAlias = tuple[ReadStep, ...]
 """The way from the root, such as a pod, to a value in it. The empty place is the root itself."""
 
-LENGTH: Final[Step] = ("length", None)
-EMPTY: Final[Step] = ("empty", None)
-ITEMS: Final[Step] = ("items", None)
-KIND: Final[Step] = ("kind", None)
+LENGTH: Final[ReadStep] = ("length", None)
+EMPTY: Final[ReadStep] = ("empty", None)
+ITEMS: Final[ReadStep] = ("items", None)
+KIND: Final[ReadStep] = ("kind", None)
 
 _MOST_PARTS: Final = 2
 """The number of parts of a tuple's items up to which these are compared. Of more, the tuple is compared as a whole:
@@ -51,7 +51,7 @@ _OF_NODE_OBJECTS: Final = frozenset({"node", "name", "allocatable", "image_state
 """The attributes of a NodeInfo that only a change of the node object changes; see `NodeTable.update`."""
 
 
-def reader(place: Place) -> Callable[[object], Hashable]:
+def reader(place: ReadPlace) -> Callable[[object], Hashable]:
     """Return a function from a root to the value at the place; ABSENT where there is none."""
     at = _first_each(place)
     if at >= 0:
@@ -79,7 +79,7 @@ def reader(place: Place) -> Callable[[object], Hashable]:
     return read
 
 
-def readers(places: Sequence[Place]) -> Callable[[object], tuple[Hashable, ...]]:
+def readers(places: Sequence[ReadPlace]) -> Callable[[object], tuple[Hashable, ...]]:
     """Return a function from a root to the values at all places, in their order."""
     constants: dict[str, object] = {"ABSENT": ABSENT}
     # An exception means that something isn't there, and has to be found out place by place.
@@ -89,7 +89,7 @@ def readers(places: Sequence[Place]) -> Callable[[object], tuple[Hashable, ...]]
 
 
 def signer(
-    functions: Sequence[tuple[Callable[[Pod], Hashable], str]], groups: Sequence[Sequence[Place]]
+    functions: Sequence[tuple[Callable[[Pod], Hashable], str]], groups: Sequence[Sequence[ReadPlace]]
 ) -> Callable[[Pod], tuple[Hashable, ...]]:
     """Return a function from a pod to the answers of the functions and what `readers` reads for each group.
 
@@ -105,7 +105,7 @@ def signer(
     return _compiled(calls + "".join(f"{_values(places, constants)}," for places in groups), constants)
 
 
-def _values(places: Sequence[Place], constants: dict[str, object]) -> str:
+def _values(places: Sequence[ReadPlace], constants: dict[str, object]) -> str:
     """Return the source of a tuple of the values at these places of `root`."""
     parts = [f"{_expression(place, 'root', constants)}," for place in places]
     return f"({''.join(parts)})"
@@ -126,7 +126,7 @@ def _code(values: str) -> CodeType:
     return compile(function, "<places>", "exec")
 
 
-def _expression(place: Place, text: str, constants: dict[str, object]) -> str:
+def _expression(place: ReadPlace, text: str, constants: dict[str, object]) -> str:
     """Return the source of an expression for the value at the place below `text`."""
     for index, (kind, argument) in enumerate(place):
         match kind:
@@ -152,10 +152,10 @@ def _expression(place: Place, text: str, constants: dict[str, object]) -> str:
     return text
 
 
-def told_apart(places: Iterable[Place]) -> list[Place]:
+def told_apart(places: Iterable[ReadPlace]) -> list[ReadPlace]:
     """Return as few places as tell as much apart: without those whose values follow from another one's."""
     known = dict.fromkeys(places)
-    parts: dict[Place, int] = {}
+    parts: dict[ReadPlace, int] = {}
     for place in known:
         at = _first_each(place)
         if at >= 0:
@@ -177,11 +177,11 @@ def told_apart(places: Iterable[Place]) -> list[Place]:
     ]
 
 
-def _first_each(place: Place) -> int:
+def _first_each(place: ReadPlace) -> int:
     return next((at for at, (kind, _) in enumerate(place) if kind == "each"), -1)
 
 
-def reads_of_node(places: Iterable[Place]) -> Reads:
+def reads_of_node(places: Iterable[ReadPlace]) -> Reads:
     """Return whether changes of pods on a node can change the values at these places of its NodeInfo."""
     for place in places:
         if not place or place[0][1] not in _OF_NODE_OBJECTS:
@@ -189,7 +189,7 @@ def reads_of_node(places: Iterable[Place]) -> Reads:
     return Reads.NODE
 
 
-def _follower(step: Step) -> Callable[[Any], Any]:
+def _follower(step: ReadStep) -> Callable[[Any], Any]:
     kind, argument = step
     match kind:
         case "attribute":

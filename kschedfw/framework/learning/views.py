@@ -20,7 +20,7 @@ import attrs
 
 from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.records import define
-from kschedfw.framework.learning.places import ABSENT, EMPTY, ITEMS, KIND, LENGTH, Place, Step
+from kschedfw.framework.learning.places import ABSENT, EMPTY, ITEMS, KIND, LENGTH, ReadPlace, ReadStep
 
 _MOST_ITEMS_APART: Final = 8
 """The number of items up to which the parts of a tuple's items are read. A longer one, such as a node's pods, counts as
@@ -38,14 +38,14 @@ class Notes:
     values are compared as a whole: what is read below them needs no notes.
     """
 
-    places: dict[Place, None] = attrs.field(factory=dict)
+    places: dict[ReadPlace, None] = attrs.field(factory=dict)
     problem: str = ""
-    wholes: frozenset[Place] = frozenset()
+    wholes: frozenset[ReadPlace] = frozenset()
 
-    def read(self, place: Place) -> None:
+    def read(self, place: ReadPlace) -> None:
         self.places[place] = None
 
-    def read_value(self, place: Place, value: object) -> None:
+    def read_value(self, place: ReadPlace, value: object) -> None:
         """Note the place of a value that is compared as a whole."""
         self.places[place] = None
         try:
@@ -55,7 +55,7 @@ class Notes:
 
 
 def view_of(
-    value: object, place: Place, notes: Notes, *, is_required: bool = False, has_alike: bool = False
+    value: object, place: ReadPlace, notes: Notes, *, is_required: bool = False, has_alike: bool = False
 ) -> Any:
     """Return a view of the value, or the value itself if it has no parts, and note it where that tells of it.
 
@@ -141,7 +141,7 @@ class ObjectView:
         return _whole(self)
 
 
-def object_view(raw: object, place: Place, notes: Notes) -> Any:
+def object_view(raw: object, place: ReadPlace, notes: Notes) -> Any:
     """Return a view of an attrs object."""
     view: Any = object.__new__(_view_class(type(raw)))  # type: ignore[arg-type]  # a class is hashable
     _set(view, "kschedfw_raw", raw)
@@ -232,7 +232,7 @@ class MappingView(FrozenDict[Any, Any]):
 
     __slots__ = ("_known", "_looked_for", "_notes", "_place", "_raw")
 
-    def __init__(self, raw: FrozenDict[Any, Any], place: Place, notes: Notes) -> None:
+    def __init__(self, raw: FrozenDict[Any, Any], place: ReadPlace, notes: Notes) -> None:
         super().__init__(raw)
         self._raw, self._place, self._notes = raw, place, notes
         self._known: dict[object, Any] = {}
@@ -336,15 +336,15 @@ class TupleView(tuple[Any, ...]):
     """A view of a tuple of objects: their parts and the length are places of their own, unless the tuple is long."""
 
     _raw: tuple[Any, ...]
-    _place: Place
+    _place: ReadPlace
     _notes: Notes
-    _each: Place
+    _each: ReadPlace
     _is_noted: bool
 
     def __new__(
         cls,
         raw: tuple[Any, ...],
-        place: Place = (),
+        place: ReadPlace = (),
         notes: Notes | None = None,
         *,
         has_alike: bool = False,
@@ -353,7 +353,7 @@ class TupleView(tuple[Any, ...]):
         if notes is None:
             return tuple(raw)
         items = raw
-        each: Step = ("each", all(_has_value(type(item)) for item in raw))
+        each: ReadStep = ("each", all(_has_value(type(item)) for item in raw))
         if len(raw) <= _MOST_ITEMS_APART:
             items = tuple([object_view(item, (*place, each), notes) for item in raw])
         view = super().__new__(cls, items)

@@ -19,6 +19,8 @@ FloatArray = npt.NDArray[np.float64]
 """An array of float64: amounts of resources, for arithmetic that is exact up to 2⁵³."""
 Codes = npt.NDArray[np.int32]
 """An array of int32: an index into a list of values, by node."""
+Mask = npt.NDArray[np.bool_]
+"""An array of booleans, by node."""
 
 FIRST_COLUMNS: Final = 4
 """The number of resources that every table has a column for: cpu, memory, ephemeral-storage and pods."""

@@ -30,7 +30,7 @@ class TrialError(KschedfwError):
 
 
 @frozen
-class _Trial:
+class _NodeTrial:
     """A copy of a node and of the cycle state, in which pods are removed and added again."""
 
     framework: PluginsRunner
@@ -66,7 +66,7 @@ class _Trial:
         return False
 
 
-class _Room:
+class _FreeAmounts:
     """The amounts that are free on a node without some of its pods.
 
     Additions of integers take a tenth of the time that it takes to change a NodeInfo and to ask a filter.
@@ -132,7 +132,7 @@ def select_victims(
 
     Semantics: kube-scheduler DefaultPreemption `SelectVictimsOnNode`.
     """
-    trial = _Trial(framework, state, pod, node_info)
+    trial = _NodeTrial(framework, state, pod, node_info)
     try:
         for info in potential:
             trial.remove(info)
@@ -160,7 +160,7 @@ def victims_for_room(
     wanted = framework.wanted_room(state, pod, node_info)
     if wanted is None:
         return None
-    room = _Room(node_info, potential, wanted)
+    room = _FreeAmounts(node_info, potential, wanted)
     # Only the filters can say what is short.
     return _victims(potential, budgets, more_important, room.spares) if room.suffices else None
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeAlias
 
 import attrs
 import numpy as np
-import numpy.typing as npt
 
 from kschedfw import ByDomain, DomainVerdicts, FrozenDict, NodeTable, Pod, PodInfo, Status
 from kschedfw.api.records import define
+from kschedfw.framework.nodes.arrays import Mask
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.pod_info import AffinityTerms
 from kschedfw.framework.nodes.topology import TermKind, TermTally, TopologyIndex
@@ -37,8 +36,6 @@ WANTED = _STATUSES.index(_NO_COMPANY)
 """The pods that match all affinity terms of the pod, by the terms' keys."""
 
 _NO_SUMS: Mapping[int, Sequence[DomainSums]] = {AVERSE: ()}
-
-_Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 @define(eq=False)
@@ -141,7 +138,7 @@ class RequiredState:
         # Otherwise no pod of a group with affinity to itself could ever be placed.
         return matching <= 0 and is_company(self.terms, self.pod)
 
-    def _without_company(self, column: EncodedColumn[str | None], occupied: _Mask) -> _Mask | None:
+    def _without_company(self, column: EncodedColumn[str | None], occupied: Mask) -> Mask | None:
         """Return the domains that lack what is WANTED, True for nodes without label; None if no node is refused."""
         if column.is_on_all and (np.count_nonzero(occupied) == column.size or self._may_be_first):
             return None
@@ -150,7 +147,7 @@ class RequiredState:
             refused[:-1] = False
         return refused
 
-    def _occupied(self, what: int, nodes: NodeTable) -> Sequence[tuple[EncodedColumn[str | None], _Mask]]:
+    def _occupied(self, what: int, nodes: NodeTable) -> Sequence[tuple[EncodedColumn[str | None], Mask]]:
         """Return by topology key in which domains there is any of what is counted, by code. Not to be changed.
 
         The extra last entry (nodes without label) is False.
@@ -158,7 +155,7 @@ class RequiredState:
         counted = self._sums.get(what, ())
         if not self._changes:
             return [(each.domains.column, each.occupied) for each in counted]
-        found: dict[str, _Mask] = {}
+        found: dict[str, Mask] = {}
         for each in counted:
             others = found.get(each.domains.key)
             # A copy to be changed below: the index's own is shared by all pods.

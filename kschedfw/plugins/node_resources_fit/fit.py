@@ -33,9 +33,9 @@ from kschedfw.framework.diagnosis import Evidence
 from kschedfw.plugins._device_backed import DeviceBacked, usages_on
 from kschedfw.plugins._hints import queue_if, takes_a_place
 from kschedfw.plugins._resources import (
-    Plan,
     ScoredResources,
     Usage,
+    WeighedResources,
     usages_in,
     valid_score,
     valid_scores,
@@ -45,7 +45,7 @@ from kschedfw.plugins.node_resources_fit.scoring import most_allocated, scorer_o
 from kschedfw.plugins.node_resources_fit.shortage import shortages, verdict, verdicts, without_ignored
 
 _DEMAND = StateKey[Resource]("NodeResourcesFit.demand")
-_PLAN = StateKey[Plan]("NodeResourcesFit.plan")
+_PLAN = StateKey[WeighedResources]("NodeResourcesFit.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesFit.backed")
 _RULES = {
     ScoringStrategyType.LEAST_ALLOCATED: AmountsRule.LEAST_ALLOCATED,
@@ -176,7 +176,7 @@ class NodeResourcesFit(Plugin[NodeResourcesFitArgs]):
             return QueueingHint.QUEUE
         return queue_if(_has_grown(demand, NodeInfo.of(old).allocatable, info.allocatable))
 
-    def _plan(self, state: CycleState, pod: Pod) -> Plan:
+    def _plan(self, state: CycleState, pod: Pod) -> WeighedResources:
         plan = state.find(_PLAN)
         # None where this plugin isn't enabled at pre_score.
         return self._resources.plan_for(pod) if plan is None else plan

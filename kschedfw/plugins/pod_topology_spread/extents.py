@@ -11,13 +11,13 @@ import numpy.typing as npt
 from kschedfw import IntArray, Node, NodeTable, Pod, Snapshot
 from kschedfw.api import BoundedDict
 from kschedfw.api.records import frozen
+from kschedfw.framework.nodes.arrays import Mask
 from kschedfw.framework.nodes.encoded_column import NO_VALUE, EncodedColumn
 from kschedfw.plugins._node_terms import RequiredNodeAffinity
 from kschedfw.plugins._tolerations import has_untolerated_taint, untolerated_mask
 from kschedfw.plugins.pod_topology_spread.constraints import SiblingQuery, SpreadConstraint
 
-Mask = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.intp]
+Positions = npt.NDArray[np.intp]
 
 _MOST_KEPT = 64
 
@@ -73,7 +73,7 @@ class Extent:
 
     key: str
     column: EncodedColumn[str | None]
-    places: Places
+    places: Positions
     """The domain of each node, -1 where it lacks the label."""
     unlabelled: Mask | None
     """The nodes that lack the label, None if no node does."""
@@ -82,9 +82,9 @@ class Extent:
     occupied: Mask
     """The domains to which at least one counted node belongs; `domains` is their number."""
     domains: int
-    _lie_in: Places
+    _lie_in: Positions
     """`places` + 1, with nodes without the label in the domain of the empty label if there is one."""
-    _bins: Places | None
+    _bins: Positions | None
     """Like `_lie_in`, but 0 for nodes that don't count; None if exactly the nodes with the label count."""
     nodes: NodeTable
 
@@ -136,7 +136,7 @@ class Extent:
             return np.zeros(len(self.places), dtype=np.int64)
         return snapshot.topology.counter(siblings).per_node
 
-    def places_of(self, rows: IntArray) -> Places:
+    def places_of(self, rows: IntArray) -> Positions:
         """Return `places` in these rows, shape (k,). Not to be changed."""
         return self.nodes.take(self.places, rows)
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from kschedfw import MAX_NODE_SCORE, ByDomain, DomainScores, IntArray, Normalizing, Pod, Snapshot
 from kschedfw.api.records import frozen
+from kschedfw.framework.nodes.arrays import FloatArray, Mask
 from kschedfw.plugins.pod_topology_spread.args import HOSTNAME_LABEL
 from kschedfw.plugins.pod_topology_spread.constraints import SpreadConstraint
-from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, Mask, NodeInclusion
-
-FloatArray = npt.NDArray[np.float64]
+from kschedfw.plugins.pod_topology_spread.extents import Extent, Extents, NodeInclusion
 
 
 @frozen(eq=False)

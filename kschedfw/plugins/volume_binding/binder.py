@@ -12,7 +12,7 @@ from kschedfw.api.records import define
 from kschedfw.api.volume_matching import SELECTED_NODE, annotated, bound_to_claim, is_fully_bound
 from kschedfw.framework.waiting_pods import PodInPreBind
 from kschedfw.plugins.volume_binding.claims import VolumeClaims
-from kschedfw.plugins.volume_binding.pod_volumes import Binding, NodeVolumes
+from kschedfw.plugins.volume_binding.pod_volumes import ClaimBinding, NodeVolumes
 from kschedfw.plugins.volume_binding.reach import BoundReach
 
 # kube-scheduler's interval.
@@ -33,7 +33,7 @@ class VolumeReservation:
     `own_claims` are those assumed for this pod.
     """
 
-    bindings: list[Binding] = attrs.field(factory=list)
+    bindings: list[ClaimBinding] = attrs.field(factory=list)
     claims: list[PersistentVolumeClaim] = attrs.field(factory=list)
     own_volumes: list[PersistentVolume] = attrs.field(factory=list)
     own_claims: list[PersistentVolumeClaim] = attrs.field(factory=list)

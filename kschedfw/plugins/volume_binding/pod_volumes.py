@@ -11,7 +11,7 @@ from kschedfw import ClusterClient, IntArray, Node, NodeTable, Verdicts
 from kschedfw.api import PersistentVolume, PersistentVolumeClaim, requested_storage
 from kschedfw.api.records import frozen
 from kschedfw.api.volume_matching import VolumeCandidates
-from kschedfw.plugins._node_terms import Mask
+from kschedfw.framework.nodes.arrays import Mask
 from kschedfw.plugins.volume_binding.provisioning import (
     FINE,
     LOST,
@@ -23,7 +23,7 @@ from kschedfw.plugins.volume_binding.provisioning import (
 )
 from kschedfw.plugins.volume_binding.reach import BoundReach, Reach, reach_of
 
-Binding: TypeAlias = tuple[PersistentVolume, PersistentVolumeClaim]
+ClaimBinding: TypeAlias = tuple[PersistentVolume, PersistentVolumeClaim]
 
 
 @frozen(eq=False)
@@ -34,7 +34,7 @@ class NodeVolumes:
     """
 
     problems: Problems
-    bindings: tuple[Binding, ...] = ()
+    bindings: tuple[ClaimBinding, ...] = ()
     provisionings: tuple[Provisioning, ...] = ()
 
 
@@ -136,7 +136,7 @@ class PodVolumes:
         # As kube-scheduler's fast path: no volume is looked for, so nothing else is said of the node.
         if any(name != node.name for name, _ in self.selected):
             return NodeVolumes(problems | NO_VOLUME)
-        bindings: list[Binding] = []
+        bindings: list[ClaimBinding] = []
         to_make = [provisioning for _, provisioning in self.selected]
         taken: set[str] = set()
         for each in self.unbound:

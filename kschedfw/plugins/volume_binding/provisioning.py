@@ -11,7 +11,7 @@ from kschedfw import ClusterClient, IntArray, Node, NodeTable, Quantity, Status
 from kschedfw.api import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass, requested_storage
 from kschedfw.api.records import frozen
 from kschedfw.api.volume_matching import NO_PROVISIONER
-from kschedfw.plugins._node_terms import Mask
+from kschedfw.framework.nodes.arrays import Mask
 from kschedfw.plugins.volume_binding.reach import Reach, allowed_topologies, selected_by
 
 Problems: TypeAlias = int
@@ -56,7 +56,7 @@ class Provisioning:
 
     claim: PersistentVolumeClaim
     topologies: Reach
-    rooms: tuple[Room, ...] | None
+    rooms: tuple[SharedCapacity, ...] | None
 
     @classmethod
     def of(
@@ -79,7 +79,7 @@ class Provisioning:
             return NO_VOLUME
         return FINE if self.rooms is None or self.room(node) is not None else NO_SPACE
 
-    def room(self, node: Node) -> Room | None:
+    def room(self, node: Node) -> SharedCapacity | None:
         """Return the storage capacity from which the volume would probably be provisioned for the node."""
         return next((room for room in self.rooms or () if room.reach.has(node.labels)), None)
 
@@ -101,7 +101,7 @@ class Provisioning:
 
 
 @frozen(eq=False)
-class Room:
+class SharedCapacity:
     """A storage capacity that several nodes share, in bytes."""
 
     reach: Reach
@@ -110,7 +110,7 @@ class Room:
 
 def _rooms(
     size: int, storage_class: StorageClass, capacities: Iterable[CSIStorageCapacity]
-) -> Iterable[Room]:
+) -> Iterable[SharedCapacity]:
     for capacity in capacities:
         limit = largest_volume(capacity)
         if (
@@ -119,7 +119,7 @@ def _rooms(
             and limit is not None
             and limit.value() >= size
         ):
-            yield Room(selected_by(capacity.node_topology), capacity.capacity)
+            yield SharedCapacity(selected_by(capacity.node_topology), capacity.capacity)
 
 
 def largest_volume(capacity: CSIStorageCapacity) -> Quantity | None:

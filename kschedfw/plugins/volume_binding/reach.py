@@ -27,8 +27,9 @@ from kschedfw.api import (
     VolumeNodeAffinity,
 )
 from kschedfw.api.records import frozen
+from kschedfw.framework.nodes.arrays import Mask
 from kschedfw.plugins._migration import AZURE_DISK, CINDER, EBS, GCE_PD, InTreePlugin, plugin_of
-from kschedfw.plugins._node_terms import Mask, any_mask, is_empty, selector_errors
+from kschedfw.plugins._node_terms import any_mask, is_empty, selector_errors
 
 _TOPOLOGY_KEYS: Final = {
     EBS: "topology.ebs.csi.aws.com/zone",

@@ -17,7 +17,7 @@ from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.selection import NodeSelection
 from kschedfw.framework.nodes.table import NodeTable
 from kschedfw.framework.runtime.engine.kept_totals import pass_input
-from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, Amounts, Weights
+from kschedfw.framework.runtime.engine.passes import ANY_AMOUNT, CpuAndMemory, Weights
 from kschedfw.framework.runtime.engine.plan import PlannedPod
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.scheduler.generic_scheduler import GenericScheduler
@@ -44,7 +44,7 @@ class EqualPlaces:
 
 def _arguments(
     pod: PlannedPod, table: NodeTable, scalars: Sequence[str]
-) -> tuple[IntArray, Amounts, Amounts, Weights, IntArray, IntArray]:
+) -> tuple[IntArray, CpuAndMemory, CpuAndMemory, Weights, IntArray, IntArray]:
     """Return the arguments of the compiled search that differ from pod to pod.
 
     `scalars` are the resources beside CPU, memory and storage.

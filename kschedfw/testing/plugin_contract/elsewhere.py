@@ -103,7 +103,7 @@ class _Failed:
     traceback: str
 
 
-_Answer: TypeAlias = Sequence[Books] | _Unimportable | _Failed
+_AnswerElsewhere: TypeAlias = Sequence[Books] | _Unimportable | _Failed
 
 
 @cache
@@ -130,7 +130,7 @@ def _books_elsewhere(errand: _Errand) -> Sequence[Books]:
     try:
         pickled = pickle.dumps(errand)
     except Exception as error:
-        answer: _Answer = _Unimportable(str(error))
+        answer: _AnswerElsewhere = _Unimportable(str(error))
     else:
         process = _other_process()
         assert process.stdin is not None
@@ -174,7 +174,7 @@ def main() -> None:
             output.flush()
 
 
-def _answer(modules: Iterable[tuple[str, str]], pickled: bytes) -> _Answer:
+def _answer(modules: Iterable[tuple[str, str]], pickled: bytes) -> _AnswerElsewhere:
     try:
         _import(modules)
         errand: _Errand = pickle.loads(pickled)

@@ -23,13 +23,13 @@ _EVENTS: Final = {
 """Audit events of CPython, and what they tell."""
 
 
-class _Notes(threading.local):
+class _NotedEvents(threading.local):
     """The list to which events on this thread are added, while there is one."""
 
     current: MutableSequence[str] | None = None
 
 
-_notes = _Notes()
+_notes = _NotedEvents()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from hypothesis import given
 
 from kschedfw import CycleState, FrozenDict, Node, NodeInfo, Pod, StateKey, make_node, make_pod
 from kschedfw.framework.cycle_state import StateKeyError
-from kschedfw.framework.learning.places import ABSENT, Place, reader, told_apart
+from kschedfw.framework.learning.places import ABSENT, ReadPlace, reader, told_apart
 from kschedfw.framework.learning.state_view import StateView
 from kschedfw.framework.learning.views import Notes, note_whole, object_view
 from kschedfw.testing.strategies import nodes, pods
@@ -29,7 +29,7 @@ def view(root: object) -> tuple[Any, Notes]:
     return object_view(root, (), notes), notes
 
 
-def text(place: Place) -> str:
+def text(place: ReadPlace) -> str:
     return "".join(f".{name}" if kind in ("attribute", "key") else f"#{kind}" for kind, name in place)
 
 
@@ -164,7 +164,7 @@ def test_views_in_a_value_are_noted_as_wholes(written: Callable[[Any], object], 
 
 
 def test_a_place_that_an_object_does_not_have_is_absent() -> None:
-    place: Place = (("attribute", "spec"), ("attribute", "priority"), ("attribute", "real"), ("key", "x"))
+    place: ReadPlace = (("attribute", "spec"), ("attribute", "priority"), ("attribute", "real"), ("key", "x"))
     assert reader(place)(POD) is ABSENT
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from kschedfw.api.node import Node
-from kschedfw.framework.nodes.arrays import IntArray
+from kschedfw.framework.nodes.arrays import IntArray, Mask
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.table import NodeTable
-
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Domains:
@@ -39,6 +35,9 @@ class Domains:
     def rows_moved(self) -> None:
         self.version += 1
         self._epoch = self.column.epoch
+
+
+DomainsOf = Callable[[str], Domains]
 
 
 class DomainSums:

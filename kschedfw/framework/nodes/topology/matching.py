@@ -16,7 +16,7 @@ _MOST_KEYS = 64
 
 ItemT = TypeVar("ItemT")
 
-_Place = tuple[str, str] | None
+_IndexKey = tuple[str, str] | None
 
 
 class AskedLabels:
@@ -52,28 +52,28 @@ class AskedLabels:
         return labels if keys is None else tuple(map(labels.get, keys))
 
 
-class _Places(Generic[ItemT]):
+class _ItemsByKey(Generic[ItemT]):
     __slots__ = ("_at",)
 
     def __init__(self) -> None:
-        self._at: dict[_Place, dict[ItemT, None]] = {}  # a dict, not a set, to keep the order
+        self._at: dict[_IndexKey, dict[ItemT, None]] = {}  # a dict, not a set, to keep the order
 
-    def _put(self, item: ItemT, places: Iterable[_Place]) -> None:
+    def _put(self, item: ItemT, places: Iterable[_IndexKey]) -> None:
         for place in places:
             self._at.setdefault(place, {})[item] = None
 
-    def _take(self, item: ItemT, places: Iterable[_Place]) -> None:
+    def _take(self, item: ItemT, places: Iterable[_IndexKey]) -> None:
         for place in places:
             items = self._at[place]
             del items[item]
             if not items:
                 del self._at[place]
 
-    def _find(self, places: Iterable[_Place]) -> list[ItemT]:
+    def _find(self, places: Iterable[_IndexKey]) -> list[ItemT]:
         return [item for place in places for item in self._at.get(place, ())] if self._at else []
 
 
-class SelectorIndex(_Places[ItemT]):
+class SelectorIndex(_ItemsByKey[ItemT]):
     """Items with a selector each, to be found by labels."""
 
     def add(self, selector: Selector, item: ItemT) -> None:
@@ -87,7 +87,7 @@ class SelectorIndex(_Places[ItemT]):
         return self._find(_offered(labels))
 
 
-class LabelIndex(_Places[ItemT]):
+class LabelIndex(_ItemsByKey[ItemT]):
     """Items with labels, to be found by a selector."""
 
     def add(self, labels: Mapping[str, str], item: ItemT) -> None:
@@ -101,7 +101,7 @@ class LabelIndex(_Places[ItemT]):
         return self._find(_wanted(selector))
 
 
-def _wanted(selector: Selector) -> Iterable[_Place]:
+def _wanted(selector: Selector) -> Iterable[_IndexKey]:
     """Return labels such that every match of the selector has exactly one of them."""
     if selector.nothing:
         return ()
@@ -112,5 +112,5 @@ def _wanted(selector: Selector) -> Iterable[_Place]:
     return (None,)
 
 
-def _offered(labels: Mapping[str, str]) -> Iterable[_Place]:
+def _offered(labels: Mapping[str, str]) -> Iterable[_IndexKey]:
     return (None, *labels.items())

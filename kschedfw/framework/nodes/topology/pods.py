@@ -16,7 +16,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.records import define
 from kschedfw.api.selectors import Selector
 from kschedfw.framework.nodes.arrays import IntArray, moved
-from kschedfw.framework.nodes.topology.domains import Domains, DomainSums, as_columns
+from kschedfw.framework.nodes.topology.domains import DomainsOf, DomainSums, as_columns
 from kschedfw.framework.nodes.topology.matching import AskedLabels, LabelIndex, SelectorIndex
 
 _MOST_COUNTERS = 1024
@@ -24,8 +24,7 @@ _MOST_ASKED_ONCE = 4096
 _MOST_FOR_NOW = 64
 _MOST_ADDED_SINGLY = 16
 
-DomainsOf = Callable[[str], Domains]
-Places = Callable[[], Iterable[tuple[Pod, int, str]]]
+PodsOnNodes = Callable[[], Iterable[tuple[Pod, int, str]]]
 """A function that returns all pods on nodes, each with the node's row and name."""
 
 
@@ -176,7 +175,7 @@ class PodCounters:
     comes again, and each kept counter adds to the cost of every later pod.
     """
 
-    def __init__(self, domains_of: DomainsOf, places: Places) -> None:
+    def __init__(self, domains_of: DomainsOf, places: PodsOnNodes) -> None:
         self._domains_of = domains_of
         self._places = places
         self._asked = AskedLabels()

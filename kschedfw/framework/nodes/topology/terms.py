@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from enum import Enum
 
 import attrs
@@ -11,14 +11,12 @@ from kschedfw.api.frozendict import EMPTY, FrozenDict
 from kschedfw.api.pod import Pod
 from kschedfw.api.records import define
 from kschedfw.framework.nodes.pod_info import AffinityTerm, PodInfo
-from kschedfw.framework.nodes.topology.domains import Domains, DomainSums, as_columns
+from kschedfw.framework.nodes.topology.domains import Domains, DomainsOf, DomainSums, as_columns
 from kschedfw.framework.nodes.topology.matching import AskedLabels, SelectorIndex
 
 _MOST_TALLIES = 512
 _MOST_CHANGES = 512  # beyond that, summing anew is cheaper than applying changes
 _MOST_ADDED_SINGLY = 64
-
-DomainsOf = Callable[[str], Domains]
 
 
 class TermKind(Enum):

@@ -16,13 +16,11 @@ from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT, Codes, FloatArray, IntArray, Mask
 from kschedfw.framework.runtime.engine import numpy_pass
-from kschedfw.framework.runtime.engine.passes import Codes, Columns, PassInput, SmallCodes
+from kschedfw.framework.runtime.engine.passes import Columns, PassInput, SmallCodes
 
-Mask = npt.NDArray[np.bool_]
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 PREFERS_KEPT: Final = False

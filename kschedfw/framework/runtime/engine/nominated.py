@@ -27,7 +27,7 @@ from kschedfw.framework.runtime.engine.plan import Plan
 
 _FEW: Final = 8
 
-_Amounts: TypeAlias = tuple[int, int, int, int]
+_NominatedAmounts: TypeAlias = tuple[int, int, int, int]
 """CPU, memory, ephemeral storage and the number of pods."""
 
 
@@ -41,7 +41,7 @@ class NominatedRoom:
         """The version of nominations, and the layout of the table, up to which the amounts below are known."""
         self._priority: int | None = None
         """The amounts are those of pods of this priority or a higher one."""
-        self._by_node: dict[str, _Amounts] = {}
+        self._by_node: dict[str, _NominatedAmounts] = {}
         """The amounts by the name of the node, also of nodes that the table lacks."""
         self._taken: tuple[IntArray, IntArray] = _columns({}, {})
         """The rows of the nodes, shape (k,), and the amounts, shape (k, 4)."""
@@ -159,7 +159,7 @@ class NominatedRoom:
         self._taken = _columns(self._by_node, table.rows)
         return self._taken
 
-    def _amounts_on(self, names: Iterable[str], pod: Pod) -> dict[str, _Amounts]:
+    def _amounts_on(self, names: Iterable[str], pod: Pod) -> dict[str, _NominatedAmounts]:
         amounts = {name: _sum_of(self._filters.nominated_pods(pod, name)) for name in names}
         return {name: its for name, its in amounts.items() if its[3]}
 
@@ -177,13 +177,13 @@ class NominatedRoom:
         return rows
 
 
-def _columns(by_node: Mapping[str, _Amounts], rows: Mapping[str, int]) -> tuple[IntArray, IntArray]:
+def _columns(by_node: Mapping[str, _NominatedAmounts], rows: Mapping[str, int]) -> tuple[IntArray, IntArray]:
     there = [(rows[name], amounts) for name, amounts in by_node.items() if name in rows]
     amounts = np.array([amounts for _, amounts in there], dtype=np.int64).reshape(-1, 4)
     return np.array([row for row, _ in there], dtype=np.int64), amounts
 
 
-def _sum_of(infos: Sequence[PodInfo]) -> _Amounts:
+def _sum_of(infos: Sequence[PodInfo]) -> _NominatedAmounts:
     """Return the CPU, memory and ephemeral storage that these pods request, and their number."""
     requests = [info.requests.amounts for info in infos]
     return (

@@ -10,20 +10,16 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from kschedfw.framework.nodes.arrays import LARGEST_EXACT, FloatArray, IntArray
+from kschedfw.framework.nodes.arrays import LARGEST_EXACT, Codes, FloatArray, IntArray, Mask
 from kschedfw.framework.runtime.engine.passes import (
     ANY_AMOUNT,
-    Amounts,
-    Codes,
     Columns,
+    CpuAndMemory,
     PassInput,
     SmallCodes,
     Weights,
 )
-
-Mask = npt.NDArray[np.bool_]
 
 PREFERS_KEPT: Final = True
 _CHUNK: Final = 4096
@@ -145,8 +141,8 @@ def _scores_of_resources(
     requested: FloatArray,
     non_zero: FloatArray,
     balances: FloatArray,
-    scored: Amounts,
-    amounts: Amounts,
+    scored: CpuAndMemory,
+    amounts: CpuAndMemory,
     weights: Weights,
 ) -> FloatArray:
     """Return the sum of the weighted scores of CPU and memory, shape (k,), from columns of shape (2, k).

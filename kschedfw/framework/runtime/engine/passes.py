@@ -7,11 +7,10 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kschedfw.framework.nodes.arrays import FloatArray, IntArray
+from kschedfw.framework.nodes.arrays import Codes, FloatArray, IntArray
 
-Codes: TypeAlias = npt.NDArray[np.int32]
 SmallCodes: TypeAlias = npt.NDArray[np.int8]
-Amounts: TypeAlias = tuple[int, int]
+CpuAndMemory: TypeAlias = tuple[int, int]
 Weights: TypeAlias = tuple[int, int, int]
 """The weights of least allocation, balanced allocation and most allocation."""
 
@@ -23,7 +22,7 @@ Columns: TypeAlias = tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatAr
 
 The last column is how evenly CPU and memory are used now, from 0 to 100, shape (n,).
 """
-PassInput: TypeAlias = tuple[tuple[int, int, int, int], IntArray, Amounts, Amounts, Weights]
+PassInput: TypeAlias = tuple[tuple[int, int, int, int], IntArray, CpuAndMemory, CpuAndMemory, Weights]
 """The arguments of the pass that differ from pod to pod: `wanted`, `extended`, `scored`, `amounts` and `weights`."""
 
 

@@ -40,7 +40,7 @@ from kschedfw.framework.runtime.hooks import Hook, HookTable, asked_method
 from kschedfw.framework.status import Status
 from kschedfw.framework.status_codes import are_same, refusal
 
-Refusals: TypeAlias = Sequence[ByDomain | SmallCodes]
+RefusalCodes: TypeAlias = Sequence[ByDomain | SmallCodes]
 """Refused nodes, by domain or by node: a node is refused where any of these refuses it."""
 
 _MOST_OF_NODES: Final = 4096

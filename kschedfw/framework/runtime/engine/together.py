@@ -36,7 +36,7 @@ from kschedfw.framework.runtime.engine.nominated import NominatedRoom
 from kschedfw.framework.runtime.engine.pass_in_use import MOST_FOLLOWED, pass_for
 from kschedfw.framework.runtime.engine.passes import Pass, SmallCodes, searched
 from kschedfw.framework.runtime.engine.plan import REFUSED, Plan
-from kschedfw.framework.runtime.engine.steps import Refusals, Step, small_codes
+from kschedfw.framework.runtime.engine.steps import RefusalCodes, Step, small_codes
 from kschedfw.framework.status import Status
 from kschedfw.framework.status_codes import PASS
 
@@ -208,7 +208,7 @@ class Together:
         pod: Pod,
         nodes: NodeSelection,
         said: dict[str, Verdicts | None],
-    ) -> tuple[Refusals, Sequence[Step]]:
+    ) -> tuple[RefusalCodes, Sequence[Step]]:
         """Return the refusals of plugins asked about every pod, and those for nominated pods.
 
         Return also the filters that must be asked node by node. Adds the verdicts on all nodes to `said`, by plugin.
@@ -434,7 +434,7 @@ class Together:
 
 
 def _refuse(
-    compiled: Pass, refusals: Refusals, scores: FloatArray, found: FloatArray, found_to_read: FloatArray
+    compiled: Pass, refusals: RefusalCodes, scores: FloatArray, found: FloatArray, found_to_read: FloatArray
 ) -> FloatArray:
     """Write the scores to `found`, far below 0 where a node is refused. Return them, to be read."""
     for each in refusals:
