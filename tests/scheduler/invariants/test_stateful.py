@@ -96,7 +96,7 @@ def test_there_are_enough_steps() -> None:
 
 
 def test_the_same_seed_and_steps_make_the_same_run() -> None:
-    world = run_world(7, 300)
+    world = run_world(7, 150)
     again = replay(7, " ".join(world.steps))
     assert again.cluster.truth.list(Pod) == world.cluster.truth.list(Pod)
     assert again.cluster.truth.resource_version == world.cluster.truth.resource_version
