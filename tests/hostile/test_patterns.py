@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kschedfw
+from kschedfw.testing.properties import examples
 from tests.hostile.backtracking import StepCounter, TooManySteps
 
 pytestmark = pytest.mark.slow
@@ -131,6 +132,7 @@ def steps(counter: StepCounter, method: str, text: str) -> float:
 
 
 @pytest.mark.parametrize(("name", "pattern", "method"), PATTERNS, ids=[f"{n}-{m}" for n, _, m in PATTERNS])
+@settings(max_examples=examples(100, usual=4))  # of each of a hundred patterns
 @given(data=st.data())
 def test_counted_matcher_finds_what_python_finds(
     name: str, pattern: re.Pattern[str], method: str, data: st.DataObject
