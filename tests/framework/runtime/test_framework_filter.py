@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kschedfw import (
     Code,
@@ -433,27 +431,6 @@ class TestBatch:
             rack, *more, nodes=nodes(*names), nominator=nominator, evaluation=evaluation
         )
         return framework, asked
-
-    @given(
-        st.lists(st.integers(0, 2), min_size=1, max_size=12).flatmap(
-            lambda codes: st.tuples(
-                st.just(codes), st.permutations(range(len(codes))), st.integers(1, len(codes))
-            )
-        )
-    )
-    def test_it_answers_as_the_scalar_form_does_for_any_nodes_in_any_order(
-        self, case: tuple[list[int], list[int], int]
-    ) -> None:
-        codes, order, count = case
-        framework, asked = self.framework(codes)
-        infos = [framework.handle.snapshot.node_infos[index] for index in order[:count]]
-        verdicts = verdicts_on(framework, infos)
-        if count == len(codes):
-            assert asked == [], "the scalar form isn't needed"
-        assert list(verdicts) == [info.name for info in infos]
-        assert verdicts == {
-            info.name: framework.run_filter_plugins(CycleState(), POD, info) for info in infos
-        }
 
     def test_none_leaves_it_to_the_scalar_form(self) -> None:
         framework, asked = self.framework([1], batch=answering(None))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedfw import Code, CycleState, EnabledPlugin, NodeInfo, NodeTable, Profile, Status
+from kschedfw import Code, CycleState, EnabledPlugin, NodeInfo, Profile, Status
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.outcome import NodeScores
 from tests.framework.support import (
@@ -252,33 +252,6 @@ class TestScore:
 
 
 class TestBatch:
-    @given(
-        st.lists(st.integers(0, 100), min_size=1, max_size=12).flatmap(
-            lambda scores: st.tuples(
-                st.just(scores), st.permutations(range(len(scores))), st.integers(1, len(scores))
-            )
-        )
-    )
-    def test_it_answers_as_the_scalar_form_does_for_any_nodes_in_any_order(
-        self, case: tuple[list[int], list[int], int]
-    ) -> None:
-        scores, order, count = case
-
-        def all_at_once(nodes: NodeTable, rows: IntArray) -> IntArray:
-            return np.array([scores[int(nodes.names[row][1:])] for row in rows], dtype=np.int64)
-
-        batch = plugin("A", score=answering(AssertionError("was asked")), score_batch=all_at_once)
-        scalar = plugin("A", score=by_name(scores))
-        totals = []
-        for rack in (batch, scalar):
-            framework = make_framework(rack, nodes=nodes(*(f"n{index}" for index in range(len(scores)))))
-            infos = [framework.handle.snapshot.node_infos[index] for index in order[:count]]
-            result, status = framework.run_score_plugins(CycleState(), POD, infos)
-            assert status.is_success
-            assert result is not None
-            totals.append(dict(zip(result.node_names, result.totals.tolist(), strict=True)))
-        assert totals[0] == totals[1]
-
     def test_none_leaves_it_to_the_scalar_form(self) -> None:
         rack = plugin("A", score=by_name([1, 2, 3]), score_batch=answering(None))
         assert scored(rack).totals.tolist() == [1, 2, 3]
