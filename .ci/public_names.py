@@ -21,13 +21,16 @@ PUBLIC = frozenset(re.findall(r"\| `(kschedfw[\w.]*)` \|", _REFERENCE))
 
 def problems(path: Path) -> Iterator[str]:
     """Yield a line for each import of a name that isn't public."""
+    file = path.relative_to(REPOSITORY)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        where = f"{path.relative_to(REPOSITORY)}:{getattr(node, 'lineno', 0)}"
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        where = f"{file}:{node.lineno}"
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.partition(".")[0] == "kschedfw" and alias.name not in PUBLIC:
                     yield f"{where}: import {alias.name}: not public"
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "kschedfw":
+        elif (node.module or "").partition(".")[0] == "kschedfw":
             assert node.module is not None
             if node.module not in PUBLIC:
                 yield f"{where}: from {node.module} import …: the module isn't public"
