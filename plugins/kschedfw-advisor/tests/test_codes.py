@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kschedfw_advisor import codes
-from strict import FILES, Yardstick
+from strict import FILES, yardstick_of
 
 from kschedfw.explain import CAUSES, FINDINGS, GROUP_CAUSES, SCHEMA_VERSION, ReasonCode, code_of_plugin
 from kschedfw.simulator import Outcome
@@ -54,7 +54,7 @@ def check(key: str, found: dict[str, Any]) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_what_is_said_of_planted_problems_is_coded(file: str) -> None:
     # Not a test for each workload: every worker would ask about all of them in order to know their names.
-    for kind in (kind for group in Yardstick(file).told["groups"] for kind in group["kinds"]):
+    for kind in (kind for group in yardstick_of(file).told["groups"] for kind in group["kinds"]):
         workload = kind["workload"]
         assert kind["outcome"] in TABLES["outcome"], workload
         assert kind["causes"] or kind["groupCause"] or kind["findings"], workload

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from strict import Yardstick
+from strict import Yardstick, yardstick_of
 
 # The sentences and the floors stay: what is said otherwise is wrong, or needs a reason beside the new sentence.
 FEWEST = {"strict_problems.yaml": (37, 39), "fresh_problems.yaml": (34, 40)}
@@ -13,7 +13,7 @@ FEWEST = {"strict_problems.yaml": (37, 39), "fresh_problems.yaml": (34, 40)}
 @pytest.fixture(scope="module", params=FEWEST)
 def measured(request: pytest.FixtureRequest) -> tuple[Yardstick, int, int]:
     # No test for each problem: every worker would ask about all of them in order to know its own.
-    return Yardstick(request.param), *FEWEST[request.param]
+    return yardstick_of(request.param), *FEWEST[request.param]
 
 
 def test_the_first_advice_is_the_expected_sentence_and_else_another_one_that_helps(
