@@ -269,6 +269,16 @@ def test_files_that_parts_name_are_there() -> None:
     assert [path for path in sorted(paths) if not any(REPOSITORY.glob(path))] == []
 
 
+def test_parts_name_no_tests_of_distributions_that_the_environment_lacks() -> None:
+    (parts,) = re.findall(r"^PARTS := (.+)$", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+    table = (REPOSITORY / ".ci" / "verify.toml").read_text(encoding="utf-8")
+    commands = " ".join(re.findall(r"^command = (.+)$", table, re.MULTILINE))
+    named = re.findall(r"(?<=\s)(plugins/[\w*.-]+)/", commands)
+    found = {str(each.relative_to(REPOSITORY)) for pattern in named for each in REPOSITORY.glob(pattern)}
+    assert len(found) > 3
+    assert found <= set(parts.split())
+
+
 def test_modes_that_parts_check_recordings_in_are_there() -> None:
     asked = re.findall(r"--mode (\S+)", (REPOSITORY / ".ci" / "verify.toml").read_text(encoding="utf-8"))
     assert len(asked) > 4
