@@ -44,7 +44,7 @@ class Offer:
 
     name = "tape"
     value = "tapes:read"
-    dist = None
+    directory = None
 
     def load(self) -> traces.TraceReader:
         return read
