@@ -1,7 +1,7 @@
 from .commands import COMMANDS as COMMANDS
 from .commands import Command as Command
+from .configurations import ComparedConfigurations as ComparedConfigurations
 from .configurations import ConfigurationChoice as ConfigurationChoice
-from .configurations import candidates_by_version as candidates_by_version
 from .configurations import candidates_of as candidates_of
 from .configurations import selected_configuration as selected_configuration
 from .configurations import selected_profile as selected_profile
@@ -49,6 +49,7 @@ from .options import gates_option as gates_option
 from .options import json_lines_option as json_lines_option
 from .options import json_option as json_option
 from .options import kube_version_option as kube_version_option
+from .options import kube_versions_option as kube_versions_option
 from .options import no_progress_option as no_progress_option
 from .options import parallelism_option as parallelism_option
 from .options import pods_option as pods_option

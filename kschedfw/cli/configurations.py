@@ -17,6 +17,7 @@ from kschedfw.config import (
     preset_configuration,
 )
 from kschedfw.config.extensions import (
+    DEFAULT,
     WHAT_THERE_IS,
     NamedConfiguration,
     UnknownConfigurationError,
@@ -128,41 +129,47 @@ def candidates_of(values: Sequence[str], at_least: int = 2, option: str = "--pro
 
 
 @frozen
-class VersionedCandidates:
-    """One configuration in several versions of Kubernetes.
+class ComparedConfigurations:
+    """The configurations that a command compares.
 
-    `setups` has it in each version, in the order given. `remake` returns it with any other gates.
+    `remake` returns the one that is compared in several versions of Kubernetes with any other gates; None if there
+    are several configurations.
     """
 
     setups: Sequence[Setup]
-    remake: Callable[[FeatureGates], Setup]
+    remake: Callable[[FeatureGates], Setup] | None = None
 
+    @classmethod
+    def of(
+        cls, values: Sequence[str], versions: Sequence[str], option: str = "--profile", at_least: int = 2
+    ) -> ComparedConfigurations:
+        """Return the configurations that the values of an option name, or one of them in several versions.
 
-def candidates_by_version(
-    value: str, versions: Sequence[str], option: str = "--profile"
-) -> VersionedCandidates:
-    """Return the candidates that are one configuration in several versions.
+        Raises:
+            UsageError: as for `candidates_of`; or there are versions and several configurations, only one version, two
+                that are equal, one that is unknown, or a configuration that is of a certain version.
+            ConfigurationError: a configuration is refused, or a version refuses it.
+        """
+        if not versions:
+            return cls(candidates_of(values, at_least, option))
+        if len(values) > 1:
+            raise UsageError(f"--kube-version compares versions of one {option}")
+        if len(versions) < 2:
+            raise UsageError(
+                "give --kube-version at least twice: the version that runs, and the one to upgrade to"
+            )
+        for version in versions:
+            if version not in VERSIONS:
+                known = ", ".join(VERSIONS)
+                raise UsageError(f"--kube-version {version}: there are no defaults of it; known: {known}")
+        (value,) = values or [DEFAULT]
+        setups = candidates_of([f"{value}@{version}" for version in versions], option=option)
+        named = _named(value, option)
 
-    Raises:
-        UsageError: there are fewer than two versions, two are equal, one is unknown, or the value names no
-            configuration, or one that is of a certain version.
-        ConfigurationError: a version refuses the configuration.
-    """
-    if len(versions) < 2:
-        raise UsageError(
-            "give --kube-version at least twice: the version that runs, and the one to upgrade to"
-        )
-    for version in versions:
-        if version not in VERSIONS:
-            known = ", ".join(VERSIONS)
-            raise UsageError(f"--kube-version {version}: there are no defaults of it; known: {known}")
-    setups = candidates_of([f"{value}@{version}" for version in versions], option=option)
-    named = _named(value, option)
+        def remake(gates: FeatureGates) -> Setup:
+            return Setup.of(value, _configuration(named.file, named.provider, gates), named.profile)
 
-    def remake(gates: FeatureGates) -> Setup:
-        return Setup.of(value, _configuration(named.file, named.provider, gates), named.profile)
-
-    return VersionedCandidates(setups, remake)
+        return cls(setups, remake)
 
 
 def _named(value: str, option: str) -> NamedConfiguration:

@@ -128,6 +128,14 @@ kube_version_option = click.option(
     metavar="1.N",
     help=f"The version of Kubernetes whose feature gates are the defaults: {', '.join(VERSIONS)}.",
 )
+kube_versions_option = click.option(
+    "--kube-version",
+    "kube_versions",
+    multiple=True,
+    metavar="VERSION",
+    help="Compare versions of Kubernetes instead, with one configuration or the default one, and find the changes "
+    f"that pods move by: {', '.join(VERSIONS)}. Give it two times or more.",
+)
 html_option = click.option(
     "--html",
     type=FILE,

@@ -270,4 +270,4 @@ class TestVersions:
         assert replay(recording, "--kube-version", "1.36", "--kube-version", "1.99") == 2
         assert "--kube-version 1.99: there are no defaults of it; known: 1.34" in capsys.readouterr().err
         assert replay(recording, *self.VERSIONS, "--config", "default", "--config", "default@1.35") == 2
-        assert "--kube-version replays versions of one --config" in capsys.readouterr().err
+        assert "--kube-version compares versions of one --config" in capsys.readouterr().err

@@ -12,19 +12,19 @@ import click
 from kschedfw import Node, Pod
 from kschedfw.cli import (
     FILE,
+    ComparedConfigurations,
     ExitCode,
     Input,
     InputOptions,
     IntRange,
     SimulationOptions,
     UsageError,
-    candidates_by_version,
-    candidates_of,
     cluster_argument,
     complain,
     failure_summary,
     input_options,
     json_option,
+    kube_versions_option,
     labelled_progress_bar,
     lack_of_work,
     no_progress_option,
@@ -38,7 +38,7 @@ from kschedfw.cli import (
     version_notes,
 )
 from kschedfw.cluster import Cluster
-from kschedfw.config import DEFAULT, VERSIONS, WHAT_THERE_IS
+from kschedfw.config import WHAT_THERE_IS
 from kschedfw.simulator import Failures
 from kschedfw_lab.cli.compare_output import page_writer, print_comparison
 from kschedfw_lab.compare import Comparison, Condition, ConditionError, Setup
@@ -77,13 +77,7 @@ Exit codes:
     metavar="WHAT",
     help=f"What to compare: {WHAT_THERE_IS}. Give it two times or more.",
 )
-@click.option(
-    "--kube-version",
-    multiple=True,
-    metavar="VERSION",
-    help="Compare versions of Kubernetes instead, with one --profile or the default one, and find the changes "
-    f"that pods move by: {', '.join(VERSIONS)}. Give it two times or more.",
-)
+@kube_versions_option
 @input_options
 @simulation_options
 @parallelism_option
@@ -108,7 +102,7 @@ Exit codes:
 def compare(
     cluster: Sequence[Path],
     profile: Sequence[str],
-    kube_version: Sequence[str],
+    kube_versions: Sequence[str],
     given: InputOptions,
     simulated: SimulationOptions,
     parallelism: int,
@@ -121,19 +115,12 @@ def compare(
 ) -> None:
     write_page = None if html is None else page_writer(html)
     conditions = _conditions_of(fail_on)
-    remake = None
-    if kube_version:
-        if len(profile) > 1:
-            raise UsageError("--kube-version compares versions of one --profile")
-        versions = candidates_by_version(profile[0] if profile else DEFAULT, kube_version)
-        candidates, remake = versions.setups, versions.remake
-    else:
-        candidates = candidates_of(profile)
+    compared = ComparedConfigurations.of(profile, kube_versions)
     with reading_bar(enabled=not no_progress and not given.live.is_wanted) as bar:
         loaded = given.read(cluster, progress=bar)
     tell(loaded.problems)
     loaded, _ = simulated.free_bound_pods(loaded)
-    _check_pods(candidates, loaded.cluster)
+    _check_pods(compared.setups, loaded.cluster)
     _check_resources(conditions, loaded.cluster)
     with (
         kept(results, FACTORS) as keeper,
@@ -142,7 +129,7 @@ def compare(
     ):
         comparison = compare_candidates(
             loaded.cluster,
-            candidates,
+            compared.setups,
             seed=simulated.seed,
             selector=simulated.select_host.selector,
             start_time=simulated.start_time,
@@ -150,9 +137,9 @@ def compare(
             parallelism=parallelism,
             clock=time.perf_counter,
             progress=progress,
-            notes=(*loaded.notes, *_version_notes(loaded, candidates), *refusal_notes(loaded.refused)),
+            notes=(*loaded.notes, *_version_notes(loaded, compared.setups), *refusal_notes(loaded.refused)),
             refused=loaded.refused,
-            remake=remake,
+            remake=compared.remake,
             causes=as_json,
         )
         for label, metrics in metrics_by_label(comparison).items():

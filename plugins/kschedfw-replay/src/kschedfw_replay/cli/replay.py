@@ -20,19 +20,19 @@ from rich.console import Console
 from kschedfw.api.reading import UnreadableError, content_of
 from kschedfw.cli import (
     FILE,
+    ComparedConfigurations,
     ExitCode,
     IntRange,
     UsageError,
-    candidates_by_version,
-    candidates_of,
     complain,
     json_option,
+    kube_versions_option,
     no_progress_option,
     print_json,
     seed_option,
     tell,
 )
-from kschedfw.config import VERSIONS, WHAT_THERE_IS
+from kschedfw.config import DEFAULT, WHAT_THERE_IS
 from kschedfw_replay.cli.replay_output import print_replays
 from kschedfw_replay.recording.blocks import RecordingError
 from kschedfw_replay.recording.reader import open_recording
@@ -81,13 +81,7 @@ def _moment(text: str) -> float:
     metavar="WHAT",
     help=f"What to replay it under: {WHAT_THERE_IS}. Repeatable; by default default.",
 )
-@click.option(
-    "--kube-version",
-    multiple=True,
-    metavar="VERSION",
-    help="Replay versions of Kubernetes instead, with one --config or the default one, and find the changes "
-    f"that pods move by: {', '.join(VERSIONS)}. Give it two times or more.",
-)
+@kube_versions_option
 @click.option(
     "--fidelity",
     is_flag=True,
@@ -123,7 +117,7 @@ def _moment(text: str) -> float:
 def replay(
     recording: Path,
     config: Sequence[str],
-    kube_version: Sequence[str],
+    kube_versions: Sequence[str],
     fidelity: bool,
     since: float | None,
     until: float | None,
@@ -135,14 +129,7 @@ def replay(
     results: Path | None,
     no_progress: bool,
 ) -> None:
-    remake = None
-    if kube_version:
-        if len(config) > 1:
-            raise UsageError("--kube-version replays versions of one --config")
-        versions = candidates_by_version(config[0] if config else "default", kube_version, option="--config")
-        setups, remake = list(versions.setups), versions.remake
-    else:
-        setups = candidates_of(config or ["default"], at_least=1, option="--config")
+    compared = ComparedConfigurations.of(config or [DEFAULT], kube_versions, option="--config", at_least=1)
     conditions = _conditions(fail_on)
     begin, end = -math.inf if since is None else since, math.inf if until is None else until
     if begin >= end:
@@ -152,7 +139,7 @@ def replay(
     with kept(results, FACTORS) as keeper, _status(enabled=not no_progress) as show:
         comparison = replay_recording(
             records,
-            setups,
+            compared.setups,
             since=begin,
             until=end,
             seed=seed,
@@ -160,7 +147,7 @@ def replay(
             fidelity=fidelity,
             price_of=annotated_price if prices is None else _read_prices(prices).of,
             progress=show,
-            remake=remake,
+            remake=compared.remake,
         )
         for policy, metrics in metrics_by_policy(comparison).items():
             keeper.add({"policy": policy, "seed": seed}, metrics)
