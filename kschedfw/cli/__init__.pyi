@@ -20,8 +20,8 @@ from .exits import tell_failures as tell_failures
 from .formats import MANIFESTS as MANIFESTS
 from .formats import Format as Format
 from .inputs import Input as Input
+from .inputs import InputOptions as InputOptions
 from .inputs import ReadingOptions as ReadingOptions
-from .inputs import read_input as read_input
 from .inputs import read_manifest_input as read_manifest_input
 from .inputs import refusal_notes as refusal_notes
 from .inputs import tell_notes as tell_notes
@@ -32,7 +32,6 @@ from .live import Progress as Progress
 from .live import Source as Source
 from .live import SourceCluster as SourceCluster
 from .live import SourceOption as SourceOption
-from .option_groups import InputOptions as InputOptions
 from .option_groups import SimulationOptions as SimulationOptions
 from .option_groups import configuration_options as configuration_options
 from .option_groups import input_options as input_options

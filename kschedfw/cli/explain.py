@@ -24,9 +24,8 @@ from kschedfw.cli.explain_output import (
     print_explanation,
     print_group,
 )
-from kschedfw.cli.inputs import Input, tell_notes
+from kschedfw.cli.inputs import Input, InputOptions, tell_notes
 from kschedfw.cli.option_groups import (
-    InputOptions,
     SimulationOptions,
     configuration_options,
     input_options,

@@ -106,52 +106,63 @@ class Input:
     """The number of objects by API version and kind, where a version of Kubernetes has stopped to serve it."""
 
 
-def read_input(
-    format: str,
-    cluster: Sequence[Path],
-    pods: Sequence[Path],
-    options: ReadingOptions = DEFAULT_READING,
-    *,
-    live: Live = NO_LIVE_CLUSTER,
-    progress: Progress | None = None,
-    show_progress: bool = True,
-    namespaces: bool = False,
-) -> Input:
-    """Read everything into one cluster; `progress` is called with the numbers of bytes read and of all bytes.
+@frozen
+class InputOptions:
+    """The options that say, beside the argument CLUSTER, what a cluster is read from and how.
 
-    `format` is `MANIFESTS`, or the name of an entry point of the group `kschedfw.formats`. With a `live` cluster,
-    files are added to it: their new pods are admitted under the policies of both.
-    `show_progress` shows the progress of reading the live cluster. `namespaces` says that the command has a use for
-    a namespace of files.
-
-    Raises:
-        InvalidInputError: the input is invalid, and the options don't skip invalid objects.
-        KschedfwError: the live cluster can't be read.
-        ExtensionError: no installed distribution reads the format.
-        UsageError: a directory is given instead of a CSV, or neither a file nor a live cluster.
-        AlreadyExistsError: two CSVs have a node or pod of the same name, or a file has an object of the live cluster.
-        OSError: a file can't be read.
+    `format` is `MANIFESTS`, or the name of an entry point of the group `kschedfw.formats`. With a `live` cluster, files
+    are added to it: their new pods are admitted under the policies of both.
     """
-    if live.is_wanted:
-        if format != MANIFESTS:
-            raise UsageError(f"--format {format}: a trace and a live cluster don't go together")
-        found = live.read(show_progress=show_progress)
-        parts = [_live_part(found)]
-        if files := (*cluster, *pods):
-            parts.append(_read_files(files, options, existing=found.manifests.objects(skip_invalid=True)))
-        return attrs.evolve(_cluster_of(*parts), namespace=found.namespace)
-    if live.namespace is not None and not namespaces:
-        ways = " or ".join(live.ways)
-        raise UsageError(f"--namespace {live.namespace}: goes with a live cluster; say which with {ways}")
-    if not cluster and not pods:
-        named = f", or a live one with {' or '.join(live.ways)}" if live.ways else ""
-        raise UsageError(f"there is no cluster: give files{named}")
-    if format != MANIFESTS:
-        return FORMATS.load(format).read(cluster, pods)
-    read = read_manifest_input((*cluster, *pods), options, csv_hint=OPENB_HINT, progress=progress)
-    if live.namespace is not None:
-        check_name("namespace", live.namespace, {pod.namespace for pod in read.cluster.list(Pod)})
-    return attrs.evolve(read, namespace=live.namespace)
+
+    pods: Sequence[Path] = ()
+    live: Live = NO_LIVE_CLUSTER
+    format: str = MANIFESTS
+    reading: ReadingOptions = DEFAULT_READING
+
+    def read(
+        self,
+        cluster: Sequence[Path],
+        *,
+        progress: Progress | None = None,
+        show_progress: bool = True,
+        namespaces: bool = False,
+    ) -> Input:
+        """Read everything into one cluster; `progress` is called with the numbers of bytes read and of all bytes.
+
+        `show_progress` shows the progress of reading the live cluster. `namespaces` says that the command has a use for
+        a namespace of files.
+
+        Raises:
+            InvalidInputError: the input is invalid, and the options don't skip invalid objects.
+            KschedfwError: the live cluster can't be read.
+            ExtensionError: no installed distribution reads the format.
+            UsageError: a directory is given instead of a CSV, or neither a file nor a live cluster.
+            AlreadyExistsError: two CSVs have a node or pod of the same name, or a file has an object of the live
+                cluster.
+            OSError: a file can't be read.
+        """
+        files, live, options = (*cluster, *self.pods), self.live, self.reading
+        if live.is_wanted:
+            if self.format != MANIFESTS:
+                raise UsageError(f"--format {self.format}: a trace and a live cluster don't go together")
+            found = live.read(show_progress=show_progress)
+            parts = [_live_part(found)]
+            if files:
+                existing = found.manifests.objects(skip_invalid=True)
+                parts.append(_read_files(files, options, existing=existing))
+            return attrs.evolve(_cluster_of(*parts), namespace=found.namespace)
+        if live.namespace is not None and not namespaces:
+            ways = " or ".join(live.ways)
+            raise UsageError(f"--namespace {live.namespace}: goes with a live cluster; say which with {ways}")
+        if not files:
+            named = f", or a live one with {' or '.join(live.ways)}" if live.ways else ""
+            raise UsageError(f"there is no cluster: give files{named}")
+        if self.format != MANIFESTS:
+            return FORMATS.load(self.format).read(cluster, self.pods)
+        read = read_manifest_input(files, options, csv_hint=OPENB_HINT, progress=progress)
+        if live.namespace is not None:
+            check_name("namespace", live.namespace, {pod.namespace for pod in read.cluster.list(Pod)})
+        return attrs.evolve(read, namespace=live.namespace)
 
 
 def read_manifest_input(

@@ -18,8 +18,8 @@ from kschedfw.api.records import frozen
 from kschedfw.cli.configurations import ConfigurationChoice
 from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import tell
-from kschedfw.cli.inputs import Input, ReadingOptions, read_input
-from kschedfw.cli.live import ABSENT, NO_LIVE_CLUSTER, SOURCES, Given, Live, Progress, Source
+from kschedfw.cli.inputs import Input, InputOptions, ReadingOptions
+from kschedfw.cli.live import ABSENT, NO_LIVE_CLUSTER, SOURCES, Given, Live, Source
 from kschedfw.cli.options import (
     FILE,
     SelectHost,
@@ -43,36 +43,6 @@ from kschedfw.cli.reschedule import reschedule, reschedule_option
 
 Callback: TypeAlias = Callable[..., None]
 """The function of a command, called with the values of its options by name."""
-
-
-@frozen
-class InputOptions:
-    """The options that say, beside the argument CLUSTER, what a cluster is read from and how."""
-
-    pods: Sequence[Path]
-    live: Live
-    format: str
-    reading: ReadingOptions
-
-    def read(
-        self,
-        cluster: Sequence[Path],
-        *,
-        progress: Progress | None = None,
-        show_progress: bool = True,
-        namespaces: bool = False,
-    ) -> Input:
-        """Return what the argument CLUSTER and these options name; see `read_input` for the rest."""
-        return read_input(
-            self.format,
-            cluster,
-            self.pods,
-            self.reading,
-            live=self.live,
-            progress=progress,
-            show_progress=show_progress,
-            namespaces=namespaces,
-        )
 
 
 def reading_options(command: Callback) -> Callback:
@@ -252,7 +222,7 @@ def _live(sources: Mapping[str, Source], given: Given) -> Live:
     ((name, source),) = asked
     if not any(option.names_cluster and option.name in given for option in source.options):
         if [*given] == ["namespace"]:
-            # It goes with files as well, where the command has a use for it (`read_input`).
+            # It goes with files as well, where the command has a use for it (`InputOptions.read`).
             return attrs.evolve(NO_LIVE_CLUSTER, given=given, ways=_naming(source))
         which = " or ".join(_naming(source))
         raise UsageError(f"{_stated(given)}: goes with a live cluster; say which with {which}")

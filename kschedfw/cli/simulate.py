@@ -19,12 +19,12 @@ from kschedfw.cli.enabled import UsageError
 from kschedfw.cli.exits import ExitCode, complain, failure_summary, print_json, tell, tell_failures
 from kschedfw.cli.inputs import (
     Input,
+    InputOptions,
     refusal_notes,
     tell_notes,
     version_notes,
 )
 from kschedfw.cli.option_groups import (
-    InputOptions,
     SimulationOptions,
     configuration_options,
     input_options,

@@ -624,7 +624,7 @@ class TestTrouble:
         def interrupted(*args: object, **options: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("kschedfw.cli.option_groups.read_input", interrupted)
+        monkeypatch.setattr("kschedfw.cli.inputs.read_manifest_input", interrupted)
         result = kschedfw_command("simulate", cluster_dir)
         assert (result.code, result.out) == (130, "")
 

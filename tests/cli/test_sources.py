@@ -28,7 +28,6 @@ from kschedfw.cli import (
     configuration_options,
     input_options,
     live_options,
-    read_input,
 )
 from kschedfw.cli.live import NO_LIVE_CLUSTER, SOURCES
 
@@ -117,7 +116,7 @@ def test_an_option_of_an_installed_source_names_the_cluster_that_is_read(install
     assert CliRunner().invoke(app, ["--backup", "some/where", "--as-of", "noon"]).exit_code == 0
     (live,) = asked
     assert (live.is_wanted, live.title) == (True, "where")
-    loaded = read_input(MANIFESTS, [], [], live=live)
+    loaded = InputOptions(live=live).read([])
     assert [node.name for node in loaded.cluster.list(Node)] == ["where"]
     assert loaded.notes[:2] == ["read from backup where", "backup where: may not list secrets"]
     assert loaded.problems == ["warning: backup where: may not list secrets"]
@@ -162,7 +161,7 @@ def test_a_command_without_a_cluster_is_told_the_options_that_name_one(installed
     app, asked = asking()
     CliRunner().invoke(app, [])
     with pytest.raises(UsageError) as refused:
-        read_input(MANIFESTS, [], [], live=asked[0])
+        InputOptions(live=asked[0]).read([])
     assert str(refused.value) == f"there is no cluster: give files{ways}"
 
 
