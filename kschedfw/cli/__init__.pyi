@@ -43,7 +43,6 @@ from .options import FloatRange as FloatRange
 from .options import IntRange as IntRange
 from .options import Values as Values
 from .options import cluster_argument as cluster_argument
-from .options import format_option as format_option
 from .options import gates_option as gates_option
 from .options import json_lines_option as json_lines_option
 from .options import json_option as json_option
@@ -51,7 +50,6 @@ from .options import kube_version_option as kube_version_option
 from .options import kube_versions_option as kube_versions_option
 from .options import no_progress_option as no_progress_option
 from .options import parallelism_option as parallelism_option
-from .options import pods_option as pods_option
 from .options import seed_option as seed_option
 from .output import EXPORT as EXPORT
 from .output import NO_NODES as NO_NODES
