@@ -242,6 +242,8 @@ def _take_own(spec: Any) -> _Own:
 
 def _with_own(first: PodSpec, own: _Own) -> PodSpec:
     volumes = first.volumes
+    if not (volumes or own.node_name or first.node_name):
+        return first
     if volumes:
         # Each pod of a service account has a volume with a name of its own.
         volumes = tuple([_with_name(each, name) for each, name in zip(volumes, own.volumes, strict=True)])

@@ -126,8 +126,9 @@ def pod_requests(pod: Pod, *, largest_sum: bool = False) -> PodRequests:
     if pod_level or resized:
         assumed = {name: _ASSUMED[name] for name in _ASSUMED if not pod_level or name not in requests}
         non_zero = _amounts_of_pod(total(pod, assumed)) if assumed else amounts
-    own = PodRequests(amounts, demand, scored, Resource(non_zero.milli_cpu, non_zero.memory))
-    return _shared(own, tuple(amounts.scalar_resources))
+    if not _COMPUTE.issuperset(requests):
+        non_zero = Resource(non_zero.milli_cpu, non_zero.memory)
+    return _shared(PodRequests(amounts, demand, scored, non_zero), tuple(amounts.scalar_resources))
 
 
 def _amounts_of_pod(requests: ResourceList) -> Resource:

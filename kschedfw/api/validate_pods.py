@@ -192,15 +192,21 @@ def _whole_huge_pages(amounts: Mapping[str, Quantity], path: str) -> Errors:
 
 def lone_huge_pages(spec: PodSpec, path: str) -> Errors:
     """Yield an error wherever a pod wants huge pages without CPU or memory, which a LimitRange may give it."""
-    every = [(f"{path}.containers[{index}]", each) for index, each in enumerate(spec.containers)]
-    every += [(f"{path}.initContainers[{index}]", each) for index, each in enumerate(spec.init_containers)]
-    found = [(place, container.resources) for place, container in every]
-    if spec.resources is not None:
-        found.append((path, spec.resources))
-    for place, resources in found:
-        names = {*resources.limits, *resources.requests}
-        if names.isdisjoint((CPU, MEMORY)) and any(map(is_huge_pages, names)):
-            yield FieldError.forbidden(f"{place}.resources", "HugePages require cpu or memory")
+    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            if _has_lone_huge_pages(container.resources):
+                yield _lone_huge_pages(f"{path}.{field}[{index}]")
+    if spec.resources is not None and _has_lone_huge_pages(spec.resources):
+        yield _lone_huge_pages(path)
+
+
+def _has_lone_huge_pages(resources: ResourceRequirements) -> bool:
+    names = {*resources.limits, *resources.requests}
+    return names.isdisjoint((CPU, MEMORY)) and any(map(is_huge_pages, names))
+
+
+def _lone_huge_pages(path: str) -> FieldError:
+    return FieldError.forbidden(f"{path}.resources", "HugePages require cpu or memory")
 
 
 def _within_limits(requests: Mapping[str, Quantity], limits: Mapping[str, Quantity], path: str) -> Errors:

@@ -79,6 +79,8 @@ class InMemoryCluster(ObjectStore):
         """The results of `list`, until the kind changes: plugins list Services for every pod."""
         self._implied_namespaces: set[str] = set()
         self._version = 0
+        self._scheduled = PodStatus(), PodStatus()
+        """The status of the pod that was bound last, before and after: most pods come with the same empty one."""
         self._uids = 0
         self._events: BoundedDict[tuple[str, str, str, str, str, str], int] = BoundedDict(events_limit)
         """The number of times each event was recorded, by the object's key, its kind, type, reason and message."""
@@ -298,7 +300,10 @@ class InMemoryCluster(ObjectStore):
         return self._write(_with_own_labels(obj), None, uid=uid)
 
     def _bind(self, present: Pod, node_name: str) -> None:
-        status = _told(present.status, "", _set_condition(present.status.conditions, _SCHEDULED))
+        given, status = self._scheduled
+        if present.status is not given:
+            status = _told(present.status, "", _set_condition(present.status.conditions, _SCHEDULED))
+            self._scheduled = present.status, status
         labels, topology = present.labels, self._topology_labels(node_name)
         if topology:
             labels = FrozenDict({**labels, **topology})

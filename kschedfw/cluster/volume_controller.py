@@ -110,7 +110,7 @@ class VolumeController:
             self._due[PersistentVolumeClaim, obj.key] = None
         elif isinstance(obj, StorageClass):
             self._due.update(dict.fromkeys((PersistentVolumeClaim, key) for key in self._waiting))
-        elif isinstance(obj, Pod) and any(volume.ephemeral for volume in obj.spec.volumes):
+        elif isinstance(obj, Pod) and obj.spec.volumes and any(each.ephemeral for each in obj.spec.volumes):
             if event.type is EventType.DELETED:
                 self._remove_claims_of(obj)
             else:

@@ -184,7 +184,7 @@ class GenericScheduler:
             chosen = self.selector.select(totals, feasible)
             row = totals.best_rows(feasible)[chosen]
             host = feasible.table.node_infos[row].node.metadata.name
-            if batch is not None:
+            if batch is not None and batch.signature is not None:
                 scored = Scored(feasible, totals, chosen, raw)
         if batch is not None:
             batch.end(pod, host, found.count, scored)

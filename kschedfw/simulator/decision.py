@@ -133,7 +133,9 @@ class DecisionMaker:
         evaluated, feasible = entry.nodes
         base = Decision(
             pod.key,
-            Outcome.PLACED,
+            Outcome.PREEMPTED if entry.bound is not None and entry.preempted else Outcome.PLACED,
+            node=entry.node or None,
+            bound=entry.bound,
             attempts=entry.attempts,
             evaluated=evaluated,
             feasible=feasible,
@@ -141,10 +143,7 @@ class DecisionMaker:
             arrived=round(stay.arrival, 6),
         )
         if entry.bound is not None:
-            placed = attrs.evolve(base, node=entry.node, bound=entry.bound)
-            if entry.deleted:
-                return _deleted(placed, "deleted after it was bound")
-            return attrs.evolve(placed, outcome=Outcome.PREEMPTED) if entry.preempted else placed
+            return _deleted(base, "deleted after it was bound") if entry.deleted else base
         present = self._scheduler.cluster.get(Pod, pod.key)
         if present is not None and present.uid == pod.uid and present.node_name:
             # The interruption came between the binding and its event.

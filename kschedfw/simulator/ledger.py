@@ -10,7 +10,6 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroup
 from kschedfw.api.records import define
-from kschedfw.api.resource import Resource
 from kschedfw.api.resource_names import PODS
 from kschedfw.cluster import Cluster, EventType, WatchEvent
 from kschedfw.framework.clock import VirtualClock
@@ -101,8 +100,7 @@ class Ledger:
         self.victims = 0
         self.last_change = 0.0
         self.peak: Counter[str] = Counter()
-        self._held = Resource()
-        self._pods_held = 0
+        self._held: Counter[str] = Counter()
         self._cluster = cluster
         self._clock = clock
         self._on_bound = on_bound
@@ -194,11 +192,10 @@ class Ledger:
     def _comes(self, pod: Pod) -> None:
         self._pods_changed()
         if self._cluster.get(Node, pod.node_name) is not None:
-            self._held = self._held.plus(pod.requests.amounts)
-            self._pods_held += 1
-            for resource, amount in self._held.items():
-                self.peak[resource] = max(self.peak[resource], amount)
-            self.peak[PODS] = max(self.peak[PODS], self._pods_held)
+            held, peak = self._held, self.peak
+            for resource, amount in (*pod.requests.amounts.items(), (PODS, 1)):
+                held[resource] += amount
+                peak[resource] = max(peak[resource], held[resource])
         if self._started:
             self.bound += 1
             entry = self.entry(pod.uid)
@@ -221,8 +218,7 @@ class Ledger:
             return
         self.last_change = self._clock.elapsed
         if self._cluster.get(Node, pod.node_name) is not None:
-            self._held = self._held.minus(pod.requests.amounts)
-            self._pods_held -= 1
+            self._held.subtract({**dict(pod.requests.amounts.items()), PODS: 1})
 
 
 class RecordingAlgorithm:
