@@ -54,6 +54,7 @@ BUILT_IN_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-
 
 
 _identified = evolver(ObjectMeta, "namespace", "uid")
+_with_priority = evolver(PodSpec, "priority", "priority_class_name", "preemption_policy")
 
 
 def default_metadata(metadata: ObjectMeta, kind: str, *, namespaced: bool) -> ObjectMeta:
@@ -292,4 +293,4 @@ class Priorities:
         value, policy = self._known[name]
         if spec.preemption_policy is not PreemptionPolicy.PREEMPT_LOWER_PRIORITY:
             policy = spec.preemption_policy
-        return attrs.evolve(spec, priority=value, priority_class_name=name, preemption_policy=policy)
+        return _with_priority(spec, value, name, policy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from operator import itemgetter
 from typing import ClassVar
@@ -37,6 +38,7 @@ from kschedfw.plugins._resources import (
     duplicate_errors,
     resources_or_default,
     usages_in,
+    valid_score,
     valid_scores,
 )
 
@@ -107,7 +109,15 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
         plan = self._plan(state, pod)
         if plan is None:
             return 0
-        return int(scores_of(usages_on(plan, state.find(_BACKED), node_info), 1)[0])
+        # Without NumPy, which takes five times as long for one node.
+        before, after = [], []
+        for allocatable, used, request, _ in usages_on(plan, state.find(_BACKED), node_info):
+            if allocatable:
+                # All become floats before the division, as in Go: Python divides large integers more precisely.
+                capacity = float(allocatable)
+                before.append(min(used / capacity, 1.0))
+                after.append(min((used + request) / capacity, 1.0))
+        return valid_score(_HALF + (_HALF + balance(after) - balance(before)) // 2)
 
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
@@ -154,6 +164,23 @@ def scores_of(usages: Sequence[Usage], nodes: int) -> IntArray:
 
 def _requests_any(plan: WeighedResources) -> bool:
     return any(map(itemgetter(1), plan))
+
+
+def balance(fractions: Sequence[float]) -> int:
+    """Return `balances` of one node, of the used shares of the resources that it has."""
+    n, deviation = len(fractions), 0.0
+    if n == 2:
+        deviation = abs((fractions[0] - fractions[1]) / 2)
+    elif n > 2:
+        # Added up one by one: `sum` of floats compensates for rounding since Python 3.12.
+        total = squares = 0.0
+        for fraction in fractions:
+            total += fraction
+        mean = total / n
+        for fraction in fractions:
+            squares += (fraction - mean) * (fraction - mean)
+        deviation = math.sqrt(squares / n)
+    return int((1 - deviation) * MAX_NODE_SCORE)
 
 
 def balances(fractions: Fractions, there: npt.NDArray[np.bool_]) -> IntArray:
