@@ -151,3 +151,14 @@ import kschedfw.testing, kschedfw.simulator
     everything = imported(program)
     assert "kschedfw.framework.plugin" in everything
     assert not {name for name in everything if name.startswith("kschedfw.plugins")}
+
+
+def test_a_class_name_has_one_owner_in_the_core() -> None:
+    owners: dict[str, list[str]] = {}
+    for path in (Path(__file__).parents[1] / "kschedfw").rglob("*.py"):
+        for each in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(each, ast.ClassDef):
+                owners.setdefault(each.name.lstrip("_"), []).append(path.stem)
+    several = {name: sorted(modules) for name, modules in owners.items() if len(modules) > 1}
+    # A field of the API, and the plugin that is named after it in kube-scheduler.
+    assert several == {"NodeAffinity": ["affinity", "node_affinity"]}
