@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cache
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from kschedfw.api.distributions import EntryPoint, entry_points_of
+from kschedfw.api.distributions import entry_points_of
 
 REPOSITORY = Path(__file__).parents[1]
 

@@ -2,9 +2,6 @@
 
 Other people's distributions are looked at whatever a command does. So metadata that can't be read leaves out one
 distribution, with a warning, and whatever the import of an entry point raises is one error that names it.
-
-The files are read here, since importing importlib.metadata brings packages for mails and archives: of the instructions
-of `kschedfw --help` it was a fifth.
 """
 
 from __future__ import annotations
@@ -14,15 +11,14 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from functools import lru_cache, reduce
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 from typing import Final
 
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.field_errors import printable
-from kschedfw.api.records import frozen
 
 _log = logging.getLogger(__name__)
 
@@ -33,25 +29,6 @@ _LONGEST: Final = 1000
 
 _told: set[str] = set()
 """The metadata directories that were warned of: each group of entry points is looked up by itself."""
-
-
-@frozen
-class EntryPoint:
-    """An entry point: what `name` stands for in the group `group`, as `module:attribute`.
-
-    `directory` has the distribution's metadata; None if no installed distribution offers it.
-    """
-
-    name: str
-    value: str
-    group: str
-    directory: Path | None = None
-
-    def load(self) -> object:
-        """Import the module and return the attribute."""
-        module, _, attribute = self.value.partition("[")[0].partition(":")
-        names = filter(None, attribute.strip().split("."))
-        return reduce(getattr, names, importlib.import_module(module.strip()))
 
 
 class ImportFailedError(KschedfwError):
@@ -81,81 +58,37 @@ def _modified(directory: str) -> int:
 def _entry_points(_path: tuple[tuple[str, int], ...]) -> Sequence[EntryPoint]:
     seen = set[str]()
     found: list[EntryPoint] = []
-    for directory in _metadata_directories():
-        name = _SEPARATORS.sub("-", directory.stem.partition("-")[0]).lower()
-        # As importlib.metadata does: of two of a name, only the first on the path counts.
-        if name in seen:
-            continue
+    for each in distributions():
         try:
-            own = list(_read(directory))
-        # The text may be anything.
-        except ValueError as error:
-            _warn(directory, error)
+            name = _normalized(each)
+            # As importlib.metadata does: of two of a name, only the first on the path counts.
+            if name in seen:
+                continue
+            _check_size(each)
+            own = list(each.entry_points)
+        # The text may be anything, and parsing it raises whatever it comes to.
+        except Exception as error:
+            _warn(each, error)
             continue
         seen.add(name)
         found += own
     return found
 
 
-def _metadata_directories() -> Iterator[Path]:
-    for entry in sys.path:
-        # Such as a zip file, or nothing.
-        with suppress(OSError, ValueError):
-            yield from (each for each in Path(entry).iterdir() if each.suffix in (".dist-info", ".egg-info"))
-
-
-def _read(directory: Path) -> Iterator[EntryPoint]:
-    """Yield the entry points of a distribution.
-
-    Raises:
-        ValueError: `entry_points.txt` isn't UTF-8, is too large, or has a line that is no entry point.
-    """
-    try:
-        with (directory / "entry_points.txt").open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-    # Most distributions have none.
-    except OSError:
-        return
-    if len(content) > _MOST_BYTES:
-        raise ValueError(f"entry_points.txt has more than {_MOST_BYTES:,} bytes")
-    group = ""
-    for line in map(str.strip, content.decode("utf-8").splitlines()):
-        if line.startswith("[") and line.endswith("]"):
-            group = line[1:-1]
-        elif line and not line.startswith("#"):
-            name, equals, value = line.partition("=")
-            if not equals:
-                raise ValueError(f"{line!r} is no entry point")
-            yield EntryPoint(name.strip(), value.strip(), group, directory)
-
-
 def home_of(offer: EntryPoint) -> str | None:
     """Return name and version of the distribution of an entry point; None where it is unknown."""
-    return None if offer.directory is None else name_and_version(offer.directory)
+    return None if offer.dist is None else name_and_version(offer.dist)
 
 
-# One distribution offers many plugins.
-@lru_cache(maxsize=64)
-def name_and_version(directory: Path) -> str:
+def name_and_version(distribution: Distribution) -> str:
     """Return name and version of a distribution; the name of its directory where its metadata can't be read."""
-    found: dict[str, str] = {}
-    for line in _metadata_lines(directory):
-        name, _, value = line.partition(":")
-        found.setdefault(name.lower(), value.strip())
-    if found.get("name") and found.get("version"):
-        return printable(f"{found['name']} {found['version']}")
-    return printable(f"{directory.name}, whose metadata can't be read")
-
-
-def _metadata_lines(directory: Path) -> Sequence[str]:
-    """Return the lines before the description; none if they can't be read."""
-    for file in ("METADATA", "PKG-INFO"):
-        try:
-            text = (directory / file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            continue
-        return text.partition("\n\n")[0].splitlines()
-    return ()
+    try:
+        found: Sequence[object] = distribution.metadata["Name"], distribution.version
+    except Exception:
+        found = (None,)
+    if all(isinstance(each, str) for each in found):
+        return printable(" ".join(map(str, found)))
+    return printable(f"{_directory(distribution).name}, whose metadata can't be read")
 
 
 def imported(offer: EntryPoint) -> object:
@@ -185,20 +118,46 @@ def told(error: BaseException) -> str:
 
 def _place_of(error: BaseException) -> str:
     """Return file and line of the error, for its message; empty for SyntaxErrors, whose text has both."""
-    # Not the plugin's frames: the caller, the import machinery, and this module.
-    machinery = ("<", *importlib.__path__, __file__)
+    # Not the plugin's frames: the import machinery, and the backport, which loads entry points once it is imported.
+    machinery = ("<", *importlib.__path__)
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)[1:]
-        if not frame.filename.startswith(machinery)
+        if not frame.filename.startswith(machinery) and "importlib_metadata" not in Path(frame.filename).parts
     ]
     if isinstance(error, SyntaxError) or not frames:
         return ""
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
 
 
-def _warn(metadata: Path, error: ValueError) -> None:
-    directory = str(metadata)
+def _normalized(distribution: Distribution) -> str:
+    """Return the distribution's name in normalized form.
+
+    The name is part of the metadata directory's name, if that is a `.dist-info` or `.egg-info`: this reads no file.
+    """
+    directory = _directory(distribution)
+    has_name = directory.suffix in (".dist-info", ".egg-info")
+    name = directory.stem.partition("-")[0] if has_name else distribution.name
+    return _SEPARATORS.sub("-", name).lower()
+
+
+def _directory(distribution: Distribution) -> Path:
+    # Not a part of the interface of importlib.metadata, whose `locate_file` of "" is the directory above.
+    return Path(str(getattr(distribution, "_path", type(distribution).__name__)))
+
+
+def _check_size(distribution: Distribution) -> None:
+    try:
+        size = (_directory(distribution) / "entry_points.txt").stat().st_size
+    # None in it, or none of its own on disk, such as in a zip file.
+    except OSError:
+        return
+    if size > _MOST_BYTES:
+        raise ValueError(f"entry_points.txt has {size:,} bytes, more than {_MOST_BYTES:,}")
+
+
+def _warn(distribution: Distribution, error: Exception) -> None:
+    directory = str(_directory(distribution))
     if directory in _told:
         return
     _told.add(directory)

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cached_property
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Generic, TypeVar
 from urllib.parse import unquote
 
 import attrs
 
-from kschedfw.api.distributions import EntryPoint, ImportFailedError, entry_points_of, home_of, imported, told
+from kschedfw.api.distributions import ImportFailedError, entry_points_of, home_of, imported, told
 from kschedfw.api.errors import KschedfwError
 from kschedfw.api.records import frozen
 
@@ -59,7 +60,9 @@ class Extensions(Generic[T]):
     def distributions(self) -> list[str]:
         """Return the distributions that offer extensions, each with its version, sorted."""
         offers = (offer for offers in self._offers.values() for offer in offers)
-        return sorted({home for offer in offers if (home := home_of(offer)) is not None})
+        return sorted(
+            {f"{offer.dist.name} {offer.dist.version}" for offer in offers if offer.dist is not None}
+        )
 
     def load(self, name: str) -> T:
         """Import the extension of this name.
@@ -134,9 +137,6 @@ def checkout() -> tuple[Path, bool] | None:
 
     PEP 610 says where this is recorded.
     """
-    # Here, since errors alone need it, and importing it takes longer than all else in this module.
-    from importlib.metadata import PackageNotFoundError, distribution
-
     try:
         recorded = json.loads(distribution("kschedfw").read_text("direct_url.json") or "{}")
     # Such as in a directory that is only on the path.

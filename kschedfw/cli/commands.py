@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Final
 
-from kschedfw.api.distributions import EntryPoint, ImportFailedError, imported
+from kschedfw.api.distributions import ImportFailedError, imported
 from kschedfw.api.extensions import ExtensionError, Extensions
 from kschedfw.api.records import frozen
 

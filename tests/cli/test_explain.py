@@ -229,7 +229,7 @@ class TestExplain:
                 return None
 
         class GangsEntryPoint:
-            value, directory, group = "gang:Gang", None, "kschedfw"
+            value, dist, group = "gang:Gang", None, "kschedfw"
 
             def load(self) -> type[Gang]:
                 return Gang

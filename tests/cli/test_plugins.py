@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import EntryPoint
 from typing import Any
 from zlib import crc32
 
@@ -11,7 +12,6 @@ import attrs
 import pytest
 
 from kschedfw import FrozenDict, Handle, NodeInfo, Plugin, Quantity, Registry, Status, hookimpl
-from kschedfw.api.distributions import EntryPoint
 from kschedfw.api.pod import Pod
 from kschedfw.cli import app, plugins
 from kschedfw.cli.plugins import summaries, summary
@@ -210,7 +210,7 @@ class TestList:
         from kschedfw.framework.runtime import registry as module
 
         class Broken:
-            value, directory, group = "broken:Rack", None, "kschedfw"
+            value, dist, group = "broken:Rack", None, "kschedfw"
 
             def load(self) -> object:
                 raise ImportError("no such inventory")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import attrs
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 
 from kschedfw import make_node
 from kschedfw.api import Manifests, Node
-from kschedfw.api.distributions import EntryPoint, entry_points_of
+from kschedfw.api.distributions import entry_points_of
 from kschedfw.cli import (
     MANIFESTS,
     ConfigurationChoice,
@@ -32,12 +33,9 @@ from kschedfw.cli import (
 from kschedfw.cli.live import NO_LIVE_CLUSTER, SOURCES
 
 WITHOUT_KUBERNETES = """
-import sys
-from kschedfw.api import distributions
-installed = distributions._metadata_directories
-distributions._metadata_directories = lambda: (
-    each for each in installed() if not each.name.startswith("kschedfw_kubernetes")
-)
+import importlib.metadata as metadata, sys
+installed = metadata.distributions
+metadata.distributions = lambda: (each for each in installed() if each.name != "kschedfw-kubernetes")
 sys.modules["kschedfw_kubernetes"] = None
 from kschedfw.cli.app import run
 for line in sys.stdin.read().splitlines():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
+
 import attrs
 import pytest
 
 from kschedfw import ExtensionPoint, NodeInfo, Plugin, Registry, Status, hookimpl
-from kschedfw.api.distributions import EntryPoint
 from kschedfw.config import (
     CONFIGURATION_KINDS,
     ConfigurationDocument,

@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from kschedfw.api import distributions
-from kschedfw.api.distributions import EntryPoint, ImportFailedError, entry_points_of, home_of, imported
+from kschedfw.api.distributions import ImportFailedError, entry_points_of, home_of, imported
 from kschedfw.testing.waiting import PATIENCE
 from tests.distributions.site import Site
 

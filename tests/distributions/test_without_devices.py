@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from device_world import World, claim, devices, gpu_class, made, node, pod
 
 from kschedfw import EnabledPlugin, Pod, Profile, Registry, WhatIf
 from kschedfw.api import how_to_install
-from kschedfw.api.distributions import EntryPoint, entry_points_of, home_of
+from kschedfw.api.distributions import entry_points_of
 from kschedfw.api.extensions import Extensions
 from kschedfw.cluster import controllers, start_controllers
 from kschedfw.cluster.memory import InMemoryCluster
@@ -31,7 +32,7 @@ def without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def remaining(groups: Iterable[str]) -> Sequence[EntryPoint]:
         found = entry_points_of(groups)
-        return [each for each in found if not (home_of(each) or "").startswith("kschedfw-devices ")]
+        return [each for each in found if each.dist is None or each.dist.name != "kschedfw-devices"]
 
     monkeypatch.setattr("kschedfw.framework.runtime.registry.entry_points_of", remaining)
     monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", remaining)

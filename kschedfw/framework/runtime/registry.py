@@ -8,15 +8,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
-from pathlib import Path
+from functools import cache, lru_cache
+from importlib.metadata import Distribution, EntryPoint, version
 from threading import Lock
 from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import pluggy
 
-from kschedfw.api.distributions import EntryPoint, ImportFailedError, entry_points_of, home_of, imported
+from kschedfw.api.distributions import ImportFailedError, entry_points_of, imported, name_and_version
 from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError, PluginLoadError, PluginNotFoundError
 from kschedfw.framework.hookspecs import HOOKS
@@ -172,7 +172,7 @@ class Registry:
         try:
             found: Any = imported(offers[0])
         except ImportFailedError as error:
-            why = f"{error}{_unmet(offers[0].directory)}"
+            why = f"{error}{_unmet(offers[0].dist)}"
             raise PluginLoadError(name, why, _distribution(offers[0])) from error.__cause__
         plugin: type[AnyPlugin] = found
         _check(plugin, name, offers[0])
@@ -223,17 +223,14 @@ _RELEASE: Final = re.compile(r"\d+(\.\d+)*")
 _CLAUSE: Final = re.compile(r"\s*(?P<operator>>=|<=|==|!=|~=|>|<)\s*(?P<version>\d+(\.\d+)*)")
 
 
-def _unmet(directory: Path | None) -> str:
+def _unmet(distribution: Distribution | None) -> str:
     """Return the unmet requirements of a distribution, for the error about its plugin; empty if all are met.
 
     Requirements with a marker (of some systems or extras) are skipped, and versions are compared by their
     numbers alone: for more, `packaging` would have to be installed.
     """
-    # Here, as in `_why_unmet`: importing it takes longer than reading all entry points.
-    from importlib.metadata import Distribution
-
     try:
-        lines = () if directory is None else Distribution.at(directory).requires or ()
+        lines = () if distribution is None else distribution.requires or ()
     # This is about another error already.
     except Exception:
         return ""
@@ -245,8 +242,6 @@ def _unmet(directory: Path | None) -> str:
 
 
 def _why_unmet(requirement: re.Match[str]) -> str:
-    from importlib.metadata import version
-
     name, versions = requirement["name"], requirement["versions"].strip()
     try:
         installed = version(name)
@@ -288,7 +283,12 @@ def _offer(entry_point: EntryPoint) -> str:
 
 
 def _distribution(entry_point: EntryPoint | None) -> str | None:
-    return None if entry_point is None else home_of(entry_point)
+    dist = None if entry_point is None else entry_point.dist
+    return None if dist is None else _name_and_version(dist)
+
+
+# One distribution offers many plugins, and each look parses its metadata.
+_name_and_version = lru_cache(maxsize=64)(name_and_version)
 
 
 # Checking the hooks of twenty classes takes 15 ms, half of making a scheduler, and all registries load the same ones.

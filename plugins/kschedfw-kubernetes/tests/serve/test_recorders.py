@@ -55,7 +55,7 @@ REFUSING = OfferedRecorder(refuse)
 @pytest.fixture
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     offers = [
-        SimpleNamespace(name=name, value=name, directory=None, load=lambda recorder=recorder: recorder)
+        SimpleNamespace(name=name, value=name, dist=None, load=lambda recorder=recorder: recorder)
         for name, recorder in (("NOTED", NOTED), ("REFUSING", REFUSING), ("DEAF", DEAF))
     ]
     monkeypatch.setattr("kschedfw.api.extensions.entry_points_of", lambda _groups: offers)

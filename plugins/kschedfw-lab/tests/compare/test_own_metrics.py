@@ -40,7 +40,7 @@ class Offer:
     """An entry point of a distribution that isn't installed."""
 
     value = "mine:metric"
-    directory = None
+    dist = None
 
     def __init__(self, name: str, metric: object) -> None:
         self.name, self._metric = name, metric

@@ -44,7 +44,7 @@ class Offer:
 
     name = "tape"
     value = "tapes:read"
-    directory = None
+    dist = None
 
     def load(self) -> traces.TraceReader:
         return read
