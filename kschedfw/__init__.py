@@ -5,10 +5,11 @@ reference in the documentation lists (docs/reference.md); everything else may ch
 the name is first used, so importing kschedfw is quick.
 """
 
-from kschedfw.api.garbage import without_collections as _without_collections
-from kschedfw.api.lazy import attach_stub as _attach_stub
+import lazy_loader as _lazy
 
-_attribute, __dir__, __all__ = _attach_stub(__name__, __file__)
+from kschedfw.api.garbage import without_collections as _without_collections
+
+_attribute, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:

@@ -81,7 +81,6 @@ from .kinds import KIND_OF as KIND_OF
 from .kinds import KINDS as KINDS
 from .kinds import Kind as Kind
 from .known_fields import unknown_fields as unknown_fields
-from .lazy import attach_stub as attach_stub
 from .manifests import Expand as Expand
 from .manifests import FieldValidation as FieldValidation
 from .manifests import InvalidManifestsError as InvalidManifestsError

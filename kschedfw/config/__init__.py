@@ -4,6 +4,6 @@ The names are in `__init__.pyi`; a name's module is imported when the name is fi
 profile reads no YAML.
 """
 
-from kschedfw.api.lazy import attach_stub as _attach_stub
+import lazy_loader as _lazy
 
-__getattr__, __dir__, __all__ = _attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

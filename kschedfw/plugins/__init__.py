@@ -4,6 +4,6 @@ Modules whose names begin with an underscore are no plugins; several plugins sha
 `__init__.pyi` are for plugins of other distributions that follow an in-tree one.
 """
 
-from kschedfw.api.lazy import attach_stub as _attach_stub
+import lazy_loader as _lazy
 
-__getattr__, __dir__, __all__ = _attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -1,7 +1,7 @@
 """An API server for tests: the cluster in memory behind HTTP, as a kube-apiserver would serve it.
 
 The names are in `__init__.pyi`. The module of a name is imported when the name is first used: pytest imports this
-package in projects that have no use for it. So the names come by lazy_loader: `attach_stub` would import kschedfw.
+package in projects that have no use for it.
 """
 
 import lazy_loader as _lazy

@@ -4,6 +4,6 @@ The plugin `DynamicResources` allocates them, `ClaimController` makes claims fro
 `kschedfw_devices.cel` has the selectors of devices. The names in `__init__.pyi` are imported when they are first used.
 """
 
-from kschedfw.api import attach_stub as _attach_stub
+import lazy_loader as _lazy
 
-__getattr__, __dir__, __all__ = _attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

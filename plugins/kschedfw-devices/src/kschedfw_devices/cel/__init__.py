@@ -12,6 +12,6 @@ google-re2, since they are RE2's.
 The names in `__init__.pyi` are imported when they are first used: a cluster without devices needs no compiler.
 """
 
-from kschedfw.api import attach_stub as _attach_stub
+import lazy_loader as _lazy
 
-__getattr__, __dir__, __all__ = _attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
