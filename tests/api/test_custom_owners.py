@@ -7,7 +7,7 @@ import json
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kschedfw.api import Expand, Limits, Manifests, StatefulSet, parse_manifests
@@ -259,13 +259,22 @@ _STRANGE: Final[st.SearchStrategy[Any]] = st.sampled_from(
 )
 
 
-@given(st.sampled_from(sorted(_CASES)), st.data())
-def test_anything_in_any_place_is_taken_or_told_as_a_problem(kind: str, data: st.DataObject) -> None:
+_CHANGE: Final = st.tuples(st.integers(0, 199), _STRANGE)
+"""The number of a place, counted on from the first one after the last, and what is put there."""
+_LIST: Final = [None]
+
+
+@given(st.sampled_from(sorted(_CASES)), st.lists(_CHANGE, min_size=1, max_size=3))
+@example("JobSet", [(0, _LIST), (1, _LIST), (2, _LIST)])
+def test_anything_in_any_place_is_taken_or_told_as_a_problem(
+    kind: str, changes: list[tuple[int, object]]
+) -> None:
     manifest = copy.deepcopy(_CASES[kind][0])
-    for _ in range(data.draw(st.integers(1, 3))):
+    for number, value in changes:
         places = _places(manifest["spec"])
         if places:
-            container, key = data.draw(st.sampled_from(range(len(places))).map(places.__getitem__))
-            container[key] = data.draw(_STRANGE)
+            container, key = places[number % len(places)]
+            # A copy, since the same list may be drawn twice: put into itself, it would have no end.
+            container[key] = copy.deepcopy(value)
     loaded = load(manifest)
     assert loaded.problems or loaded.pods or loaded.without_pods or loaded.objects()
