@@ -28,6 +28,7 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.api.records import frozen
+from kschedfw.api.resource import int64
 from kschedfw.plugins._device_backed import DeviceBacked, usages_on
 from kschedfw.plugins._resources import (
     DEFAULT_RESOURCES,
@@ -47,6 +48,9 @@ Fractions = npt.NDArray[np.float64]
 _PLAN = StateKey[WeighedResources]("NodeResourcesBalancedAllocation.plan")
 _BACKED = StateKey[DeviceBacked]("NodeResourcesBalancedAllocation.backed")
 _HALF = MAX_NODE_SCORE // 2
+# Amounts that have wrapped around may give a balance below int64. Go's conversion gives the least int64 then, on amd64
+# and arm64; NumPy's warns, and Python's goes on.
+_LEAST_BALANCE = -(2.0**63)
 
 
 @frozen
@@ -116,8 +120,10 @@ class NodeResourcesBalancedAllocation(Plugin[NodeResourcesBalancedAllocationArgs
                 # All become floats before the division, as in Go: Python divides large integers more precisely.
                 capacity = float(allocatable)
                 before.append(min(used / capacity, 1.0))
-                after.append(min((used + request) / capacity, 1.0))
-        return valid_score(_HALF + (_HALF + balance(after) - balance(before)) // 2)
+                after.append(min(int64(used + request) / capacity, 1.0))
+        gain = balance(after) - balance(before)
+        # Go cuts a half off towards 0, also below 0.
+        return valid_score(_HALF + int(int64(_HALF + gain) / 2))
 
     @hookimpl
     def score_batch(self, state: CycleState, pod: Pod, nodes: NodeTable, rows: IntArray) -> IntArray | None:
@@ -151,15 +157,18 @@ def scores_of(usages: Sequence[Usage], nodes: int) -> IntArray:
     before, after = np.zeros((2, len(usages), nodes))
     there = np.zeros((len(usages), nodes), dtype=np.bool_)
     for index, (allocatable, used, request, _) in enumerate(usages):
+        # In int64 also where the amounts are Python's integers: the sum wraps around as in Go.
+        total = np.asarray(used).astype(np.int64, copy=False) + request
         # All become floats before the division, as in Go: Python divides large integers more precisely.
         capacity = np.asarray(allocatable, dtype=np.float64)
         there[index] = capacity != 0
-        for fractions, amounts in ((before, used), (after, used + request)):
+        for fractions, amounts in ((before, used), (after, total)):
             np.divide(
                 np.asarray(amounts, dtype=np.float64), capacity, out=fractions[index], where=there[index]
             )
     gain = balances(np.minimum(after, 1), there) - balances(np.minimum(before, 1), there)
-    return valid_scores(_HALF + (_HALF + gain) // 2, nodes)
+    # Go cuts a half off towards 0, also below 0.
+    return valid_scores(_HALF + np.trunc((_HALF + gain) / 2), nodes)
 
 
 def _requests_any(plan: WeighedResources) -> bool:
@@ -180,7 +189,7 @@ def balance(fractions: Sequence[float]) -> int:
         for fraction in fractions:
             squares += (fraction - mean) * (fraction - mean)
         deviation = math.sqrt(squares / n)
-    return int((1 - deviation) * MAX_NODE_SCORE)
+    return int(max((1 - deviation) * MAX_NODE_SCORE, _LEAST_BALANCE))
 
 
 def balances(fractions: Fractions, there: npt.NDArray[np.bool_]) -> IntArray:
@@ -197,7 +206,8 @@ def balances(fractions: Fractions, there: npt.NDArray[np.bool_]) -> IntArray:
     if len(fractions) == 2:
         deviation = np.where(n == 2, np.abs((fractions[0] - fractions[1]) / 2), 0.0)
     elif len(fractions) > 2:
-        spread = fractions.max(axis=0) - np.where(there, fractions, 1.0).min(axis=0)
+        # Shares may be below 0 where amounts have wrapped around.
+        spread = np.where(there, fractions, -np.inf).max(axis=0) - np.where(there, fractions, 1.0).min(axis=0)
         # Added up one by one, since NumPy's sums may take another order. Adding the 0 of an absent resource is exact.
         mean = sum(fractions) / np.maximum(n, 1)
         squares = sum(
@@ -205,5 +215,5 @@ def balances(fractions: Fractions, there: npt.NDArray[np.bool_]) -> IntArray:
             for each, counts in zip(fractions, there, strict=True)
         )
         deviation = np.where(n > 2, np.sqrt(squares / np.maximum(n, 1)), np.where(n == 2, spread / 2, 0.0))
-    scores: IntArray = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+    scores: IntArray = np.maximum((1 - deviation) * MAX_NODE_SCORE, _LEAST_BALANCE).astype(np.int64)
     return scores

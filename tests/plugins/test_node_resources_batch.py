@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kschedfw import make_node, make_pod
+from kschedfw.api.manifests import node_from_manifest, pod_from_manifest
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -147,7 +151,44 @@ def test_the_batch_scores_of_balanced_allocation_are_the_scalar_ones(
         assert batch == scalar
 
 
+def cluster_with_huge_amounts(capacity: dict[str, str], *, is_used: bool) -> ResourceCluster:
+    """One node, and a pod whose overhead makes its CPU wrap around; with `is_used` such a pod is there already."""
+    spec = {
+        "containers": [{"name": "main", "image": "app:1"}],
+        "resources": {"requests": {"cpu": f"{MAX_INT64}m"}},
+        "overhead": {"cpu": "10m"},
+    }
+    pods = [
+        pod_from_manifest(
+            {
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "default", "uid": name},
+                "spec": {**spec, "nodeName": where},
+            }
+        )
+        for name, where in (("new", ""), ("there", "node"))
+    ]
+    machine = {
+        "kind": "Node",
+        "metadata": {"name": "node"},
+        "status": {"capacity": {**capacity, "pods": "9"}},
+    }
+    return ResourceCluster([node_from_manifest(machine)], pods[1:] if is_used else [], pods[:1], [0])
+
+
+THREE_RESOURCES = NodeResourcesBalancedAllocationArgs(
+    (ResourceSpec("cpu"), ResourceSpec("memory"), ResourceSpec("ephemeral-storage"))
+)
+TINY = {"cpu": "1m", "memory": "1"}
+
+
 @given(resource_clusters(with_huge_amounts=True), fit_args(), balanced_args())
+@example(
+    cluster_with_huge_amounts(TINY, is_used=False),
+    NodeResourcesFitArgs(),
+    NodeResourcesBalancedAllocationArgs(),
+)
+@example(cluster_with_huge_amounts(TINY, is_used=True), NodeResourcesFitArgs(), THREE_RESOURCES)
 def test_batch_scores_of_huge_amounts_are_the_scalar_ones(
     cluster: ResourceCluster, fit: NodeResourcesFitArgs, balanced: NodeResourcesBalancedAllocationArgs
 ) -> None:
@@ -156,6 +197,58 @@ def test_batch_scores_of_huge_amounts_are_the_scalar_ones(
             batch, scalar = asked.scores(pod)
             assert batch == scalar
             assert all(0 <= score <= 100 for score in scalar)
+
+
+def balanced_in_go(pod: Pod, info: NodeInfo, names: Sequence[str]) -> int:
+    """Return kube-scheduler's score, in Go's arithmetic on int64 and float64, cut to 0–100."""
+
+    def wrapped(number: int) -> int:
+        return (number + 2**63) % 2**64 - 2**63
+
+    def balance(amounts: dict[str, int]) -> int:
+        shares = [
+            min(float(amount) / float(info.allocatable.get(name)), 1.0)
+            for name, amount in amounts.items()
+            if info.allocatable.get(name)
+        ]
+        deviation = 0.0
+        if len(shares) == 2:
+            deviation = abs((shares[0] - shares[1]) / 2)
+        elif len(shares) > 2:
+            mean = reduce(add, shares, 0.0) / len(shares)
+            squares = reduce(add, [(share - mean) * (share - mean) for share in shares], 0.0)
+            deviation = math.sqrt(squares / len(shares))
+        found = math.trunc((1 - deviation) * 100)
+        return max(found, -(2**63))
+
+    requests = {name: pod.requests.amounts.get(name) for name in names}
+    if not any(requests.values()):
+        return 0
+    # An extended resource that the pod doesn't request doesn't count.
+    counted = {
+        name: each
+        for name, each in requests.items()
+        if each or name in ("cpu", "memory", "ephemeral-storage")
+    }
+    used = {name: info.requested.get(name) for name in counted}
+    with_pod = {name: wrapped(used[name] + each) for name, each in counted.items()}
+    gain = wrapped(50 + balance(with_pod) - balance(used))
+    half = gain // 2 if gain >= 0 else -(-gain // 2)
+    return min(max(50 + half, 0), 100)
+
+
+@given(resource_clusters(with_huge_amounts=True), balanced_args())
+@example(cluster_with_huge_amounts(TINY, is_used=False), NodeResourcesBalancedAllocationArgs())
+@example(cluster_with_huge_amounts(TINY, is_used=True), THREE_RESOURCES)
+@example(cluster_with_huge_amounts({"cpu": f"{MAX_INT64}m", "memory": "1"}, is_used=True), THREE_RESOURCES)
+def test_balanced_allocation_of_huge_amounts_is_scored_in_gos_arithmetic(
+    cluster: ResourceCluster, args: NodeResourcesBalancedAllocationArgs
+) -> None:
+    asked = Asked(BALANCED, cluster, args)
+    names = [resource.name for resource in args.resources]
+    for pod in cluster.pending:
+        batch, scalar = asked.scores(pod)
+        assert batch == scalar == [balanced_in_go(pod, info, names) for info in asked.infos]
 
 
 SHARE = st.tuples(st.sampled_from([0, 1, 7, 100]), st.integers(0, 60), st.integers(0, 60))
