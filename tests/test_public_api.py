@@ -19,7 +19,8 @@ import pytest
 import kschedfw
 import kschedfw.api
 
-REFERENCE = (Path(__file__).parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[1] / "docs"
+REFERENCE = (DOCS / "reference.md").read_text(encoding="utf-8")
 PUBLIC = sorted(set(re.findall(r"\| `(kschedfw[\w.]*)` \|", REFERENCE)))
 MODULES = {name: importlib.import_module(name) for name in PUBLIC}
 
@@ -72,6 +73,19 @@ def test_each_exists_and_explains_itself(module: str) -> None:
             assert not own.startswith(f"{name}("), (
                 f"{name}: a docstring, not the signature that a decorator puts in its place"
             )
+
+
+def test_constants_and_aliases_have_an_entry_in_the_reference() -> None:
+    """Sphinx finds classes and functions by their docstrings; a value or an alias has none."""
+    pages = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "reference").glob("*.md"))
+    entries = set(re.findall(r"\.\. (?:py:data|autodata):: (kschedfw[\w.]*)", pages))
+    values = {
+        name
+        for module in MODULES.values()
+        for name in module.__all__
+        if not callable(getattr(module, name)) and name != "__version__"
+    }
+    assert values - {entry.rpartition(".")[2] for entry in entries} == set()
 
 
 def test_the_types_of_an_objects_fields_are_public() -> None:
