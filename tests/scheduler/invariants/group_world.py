@@ -7,7 +7,7 @@ scheduler hold after every step, those of groups are in `group_properties.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -19,12 +19,15 @@ from kschedfw.api.pod import Pod, PodSchedulingGroup
 from kschedfw.api.pod_groups import PodGroup, group_key
 from kschedfw.config import default_profile
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.groups import GroupPlacement
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.attempt import Attempt
 from kschedfw.scheduler.groups.cycle import GroupDecision
+from kschedfw.scheduler.queue.cluster_events import queue_name_since_v1_37
+from kschedfw.scheduler.queue.protocol import Place
 from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.scheduler.select import FirstByNameSelector
 from tests.scheduler.invariants import group_properties, properties
@@ -358,6 +361,14 @@ class LaterGroupWorld(GroupWorld):
 
     def _priority(self, group: str) -> int | None:
         return dict(zip(GROUP_NAMES, (0, 10, 50, 0), strict=True))[group]
+
+    def name_of(self, event: ClusterEvent) -> str:
+        return queue_name_since_v1_37(event)
+
+    def sizes_of_places(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        gated = [key for pod in self.scheduler.queue.pods_in(Place.GATED) if (key := group_key(pod))]
+        without_group = sum(self.cluster.truth.get(PodGroup, key) is None for key in gated)
+        return {**sizes, Place.GATED: sizes[Place.GATED] - without_group, "incomplete": without_group}
 
 
 GROUP_STEPS: dict[str, Callable[[GroupWorld], None]] = {

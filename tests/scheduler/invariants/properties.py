@@ -390,12 +390,12 @@ def handlers_take_every_event(world: World) -> None:
 def gauges_equal_sizes(world: World) -> None:
     """What the metrics show of queue, cache and workers is what there is."""
     queue, gauges = world.scheduler.queue, world.gauges
-    for place in _QUEUED:
-        assert gauges.pending.get(place, 0) == len(queue.pods_in(place)), f"pending pods: {place}"
+    sizes = world.sizes_of_places({str(place): len(queue.pods_in(place)) for place in _QUEUED})
+    assert +Counter(gauges.pending) == +Counter(sizes), "pending pods"
     queued = [queue.get(pod.uid) for place in _QUEUED for pod in queue.pods_in(place)]
     rejected = Counter(plugin for info in queued if info for plugin in info.rejector_plugins)
     assert gauges.rejected == rejected, "unschedulable pods"
-    kept = Counter(event.label for event in queue.in_flight_events())
+    kept = Counter(world.name_of(event) for event in queue.in_flight_events())
     assert gauges.kept == kept + Counter(PodPopped=len(queue.in_flight_pods())), "in-flight events"
     assert not +gauges.working, f"nobody works between two steps: {gauges.working}"
     world.scheduler.tick()

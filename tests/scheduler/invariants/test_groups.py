@@ -45,8 +45,9 @@ def seen_in(seeds: tuple[int, ...], steps: int, kind: type[GroupWorld] = GroupWo
     return seen
 
 
-def test_properties_of_groups_hold_in_a_few_worlds() -> None:
-    seen = seen_in(SEEDS[:2], 250)
+@pytest.mark.parametrize("kind", [GroupWorld, LaterGroupWorld])
+def test_properties_of_groups_hold_in_a_few_worlds(kind: type[GroupWorld]) -> None:
+    seen = seen_in(SEEDS[:2], 250, kind)
     assert seen["bound"] >= 10
     assert seen["gangs"] >= 1
 

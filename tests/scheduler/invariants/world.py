@@ -6,7 +6,7 @@ determined by its seed and the names of the steps, so both together replay a run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from threading import Condition
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from kschedfw.api.volumes import claim_name
 from kschedfw.api.workloads import PodDisruptionBudget
 from kschedfw.cluster import ClusterError, VolumeController, WatchEvent
 from kschedfw.config import default_profile
+from kschedfw.framework.events import ClusterEvent
 from kschedfw.framework.nodes.snapshot import Snapshot
 from kschedfw.framework.profile import EnabledPlugin, Profile
 from kschedfw.framework.runtime.framework import Framework
@@ -196,6 +197,14 @@ class World:
 
     def pods(self, wanted: Callable[[Pod], bool] = lambda pod: True) -> list[Pod]:
         return [pod for pod in self.cluster.truth.list(Pod) if wanted(pod)]
+
+    def name_of(self, event: ClusterEvent) -> str:
+        """The name of an event in the queue's metrics."""
+        return event.label
+
+    def sizes_of_places(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
+        """The sizes of the queue's places by their names in metrics."""
+        return sizes
 
     def pending(self) -> list[Pod]:
         """The pods that the scheduler ought to be busy with, as the cluster has them."""
