@@ -74,6 +74,9 @@ class NodeAmounts:
         self._non_zero = self._non_zero.moved(moved_from)
         self._free = moved(self._free, moved_from)
         self._balance = moved(self._balance, moved_from)
+        # Writing a new row lowers the bounds of the resources that its node names, and of no others.
+        if (moved_from < 0).any():
+            self._least_free = [min(bound, 0) for bound in self._least_free]
         self._show_amounts()
 
     def _write_new(self, row: int, info: NodeInfo) -> None:

@@ -120,6 +120,16 @@ def test_what_is_free_follows_nodes_and_pods() -> None:
         assert table.free[table.rows["a"], table.columns["example.com/gpu"]] == -1
 
 
+def test_a_node_without_a_resource_that_all_others_have_is_known_to_have_none() -> None:
+    with_gpu = NodeInfo.of(make_node("with").capacity(cpu="4", **{"example.com/gpu": "1"}).build(), [])
+    without = NodeInfo.of(make_node("without").capacity(cpu="4").build(), [])
+    table = NodeTable.of([with_gpu])
+    gpus = table.columns["example.com/gpu"]
+    assert table.all_have_free(gpus, 1)
+    table.replace([with_gpu, without])
+    assert not table.all_have_free(gpus, 1)
+
+
 def test_sums_that_a_pod_leaves_behind_are_a_change() -> None:
     """Answers kept from before were about a port that is free now: a pod that came and went took it along."""
     web = make_pod("web").host_port(80).node("n").build()
