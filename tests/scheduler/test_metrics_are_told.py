@@ -20,7 +20,7 @@ from kschedfw.scheduler.scheduler import Scheduler
 from kschedfw.testing import FakeClock
 from tests.framework.support import PluginClass, answering, plugin
 from tests.plugins.storage import volume
-from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, PROFILE, Gate, Queue, pod
+from tests.scheduler.queue.support import NODE_ADD, NODE_LABEL, PROFILE, Gate, Queue, pod, subscriber
 from tests.scheduler.stage import with_default_plugins
 
 
@@ -267,3 +267,12 @@ def test_sizes_are_told_to_a_recorder_that_reads_them_when_it_does_and_not_for_e
     scheduler.run_until_idle()
     assert metrics.told == told
     assert metrics.read() == {"unschedulable": 2, CachedObject.NODES: 1, CachedObject.PODS: 3}
+
+
+def test_a_member_that_a_gate_holds_back_when_its_group_is_popped_counts_as_rejected_by_it() -> None:
+    journal, gate, member = Journal(), Gate(open=True), pod("member")
+    queue = Queue(gate.plugin(), subscriber("A", NODE_ADD), metrics=journal)
+    queue.add_refused(member, "A")
+    gate.open = False
+    assert queue.take_members([member]) == []
+    assert +journal.rejected == Counter({("A", PROFILE): 1, ("Gate", PROFILE): 1})

@@ -180,8 +180,9 @@ class SubQueues:
         """
         info = self.unschedulable.get(uid)
         if info is not None and self._is_held_back(info):
-            # Indexed anew: it may be another plugin that holds the pod back now.
+            # Indexed and counted anew: it may be another plugin that holds the pod back now.
             self.unschedulable.put(info)
+            self._rejections.count(info)
             return None
         info = info or self.find(uid)
         if info is not None:
