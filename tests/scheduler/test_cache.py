@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kschedfw import Cache, KschedfwError, MemberStates, Node, NodeInfo, Pod, Snapshot, make_node, make_pod
+from kschedfw.api.frozendict import FrozenDict
+from kschedfw.api.resource import Resource
 from kschedfw.framework.groups import GroupStates
 from kschedfw.scheduler import CacheError
 from kschedfw.scheduler.cache import CacheDump
@@ -332,7 +334,8 @@ class CacheMachine(RuleBasedStateMachine):
     """Whatever happens in whatever order, the snapshot is the one made from scratch.
 
     The pods on a node are in kube-scheduler's order: one with a new state, also a confirmed one, goes to the end, and
-    the last one takes the place of one that goes.
+    the last one takes the place of one that goes. As in kube-scheduler, a node's sum keeps an amount of 0 of a resource
+    whose last pod has gone, until the cache has neither the node nor a pod on it.
     """
 
     def __init__(self) -> None:
@@ -344,15 +347,25 @@ class CacheMachine(RuleBasedStateMachine):
         self.pods: dict[str, Pod] = {}
         self.assumed: set[str] = set()
         self.order: dict[str, list[str]] = {name: [] for name in "abc"}
+        self.named: dict[str, set[str]] = {name: set() for name in "abc"}
+        """The resources that a node's sum names: those of all pods that were on it while the cache knew of it."""
 
     def comes(self, name: str) -> None:
-        self.order[self.pods[name].node_name].append(name)
+        pod = self.pods[name]
+        self.order[pod.node_name].append(name)
+        self.named[pod.node_name].update(pod.requests.amounts.scalar_resources)
 
     def leaves(self, name: str) -> None:
         order = self.order[self.pods[name].node_name]
         last = order.pop()
         if last != name:
             order[order.index(name)] = last
+
+    def forget_unknown_nodes(self) -> None:
+        """Forget the sums of nodes of which the cache has neither the node nor a pod. They begin without resources."""
+        for node, order in self.order.items():
+            if not order and node not in self.nodes:
+                self.named[node].clear()
 
     @rule(
         name=st.sampled_from("abc"), cpu=st.integers(1, 64), images=st.sets(st.sampled_from(["x:1", "y:1"]))
@@ -368,6 +381,7 @@ class CacheMachine(RuleBasedStateMachine):
     def remove_node(self, name: str) -> None:
         if name in self.nodes:
             self.cache.remove_node(self.nodes.pop(name))
+            self.forget_unknown_nodes()
         else:
             with pytest.raises(CacheError):
                 self.cache.remove_node(make_node(name).build())
@@ -384,6 +398,7 @@ class CacheMachine(RuleBasedStateMachine):
             self.cache.add_pod(self.pods[name])
             self.assumed.discard(name)
         self.comes(name)
+        self.forget_unknown_nodes()
 
     @rule(name=PODS, node=st.sampled_from("aaabc"))
     def assume_pod(self, name: str, node: str) -> None:
@@ -405,6 +420,7 @@ class CacheMachine(RuleBasedStateMachine):
             self.cache.forget_pod(self.pods.pop(name))
         elif name in self.pods:
             self.cache.remove_pod(self.pods.pop(name))
+        self.forget_unknown_nodes()
 
     @rule(name=PODS, node=st.sampled_from("abc"))
     def what_is_refused_changes_nothing(self, name: str, node: str) -> None:
@@ -453,7 +469,8 @@ class CacheMachine(RuleBasedStateMachine):
             expected = fresh.get(info.name)
             assert info.node is expected.node
             assert info.allocatable == expected.allocatable
-            assert info.requested == expected.requested
+            zeros = Resource(scalar_resources=FrozenDict(dict.fromkeys(self.named[info.name], 0)))
+            assert info.requested == expected.requested.plus(zeros)
             assert info.image_states == expected.image_states
 
     @invariant()
@@ -470,6 +487,21 @@ class CacheMachine(RuleBasedStateMachine):
 
 TestWhateverHappens = CacheMachine.TestCase
 TestWhateverHappens.settings = settings(max_examples=examples(40), stateful_step_count=30)
+
+
+@pytest.mark.parametrize("before_its_node", [True, False])
+def test_a_resource_whose_last_pod_was_forgotten_stays_in_the_sum_with_the_amount_0(
+    *, before_its_node: bool
+) -> None:
+    machine = CacheMachine()
+    if before_its_node:
+        machine.assume_pod("p", "c")
+    machine.add_node("c", cpu=1, images=set())
+    if not before_its_node:
+        machine.assume_pod("p", "c")
+    machine.forget_or_remove_pod("p")
+    machine.look()
+    assert machine.snapshot.get("c").requested == Resource(scalar_resources=FrozenDict({"example.com/p": 0}))
 
 
 def test_many_threads_may_use_it_at_once() -> None:
