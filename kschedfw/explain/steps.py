@@ -57,13 +57,17 @@ class Refusals:
         return len(self.statuses) == 1
 
     def by_status(self) -> Mapping[Status, IntArray]:
-        """The rows of the nodes with each status, the most frequent status first."""
+        """The rows of the nodes with each status, the most frequent status first.
+
+        Of equally frequent ones, the status of the first node comes first.
+        """
         groups = {
             status: np.flatnonzero(self.codes == code)
             for code, status in enumerate(self.statuses)
             if code and (self.codes == code).any()
         }
-        return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
+        # The order of `statuses` depends on the pods before: a status gets its code when it first occurs for any pod.
+        return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), int(item[1][0]))))
 
 
 @frozen(eq=False)

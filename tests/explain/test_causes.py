@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from kschedfw import make_node, make_pod
+from kschedfw import WhatIf, make_node, make_pod
 from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.explain import CAUSES, Cause, Evidence, causes_of, code_of_plugin, decided_on, explain_pod
@@ -30,6 +30,18 @@ def test_a_cause_names_requirement_nodes_and_the_closest_one() -> None:
     assert (cause.code, cause.nodes, cause.of, cause.node) == ("insufficient-resource", 2, 2, "b")
     assert cause.evidence.values["short"] == 1000
     assert str(cause) == "cpu: 3 requested: keeps it off 2 of 2 nodes; b: 2 free of 2 allocatable, 1 short"
+
+
+def test_of_equally_close_nodes_the_first_is_named_whatever_pod_was_explained_before() -> None:
+    """Both nodes lack the same of the CPU, and the pod before had the second one's status on both."""
+    nodes = [make_node(f"n{gib}").capacity(cpu=2, memory=f"{gib}Gi").build() for gib in (8, 4)]
+    pod = make_pod("p").requests(cpu=3, memory="6Gi").build()
+    what_if = WhatIf(nodes)
+    what_if.explain(make_pod("before").requests(cpu=3, memory="9Gi").build())
+    after = what_if.explain(pod)
+    cpu, memory = causes_of(after)
+    assert (cpu.node, memory.node) == ("n8", "n4")
+    assert causes_of(after) == causes_of(WhatIf(nodes).explain(pod))
 
 
 def test_what_the_few_nodes_lack_that_the_pod_is_meant_for_is_decisive() -> None:

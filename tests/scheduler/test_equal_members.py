@@ -8,7 +8,7 @@ from random import Random
 
 import attrs
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from kschedfw import (
@@ -198,6 +198,8 @@ def explained_by(seed: int, gates: Sequence[str], *, preempt: bool) -> object:
 
 @settings(max_examples=examples(60))
 @given(st.integers(0, 2**32), st.sampled_from([GATES, GATES[:3], GATES[:2]]), st.booleans())
+# Two nodes lack equally much of a resource, and have different statuses.
+@example(20708, GATES, False)
 def test_equal_members_are_explained_as_one_by_one(seed: int, gates: Sequence[str], preempt: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(equal_members, "_FEWEST_MEMBERS", 1)
