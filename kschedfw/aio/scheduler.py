@@ -236,7 +236,7 @@ class AsyncPlacement:
         except asyncio.CancelledError:
             if commit.cancel():
                 self._commit = None
-            elif (waiting := self._scheduler.parts.waiting_pods.get(self.pod.uid)) is not None:
+            elif (waiting := self._scheduler.waiting_pods.get(self.pod.uid)) is not None:
                 waiting.reject("", "the commit was cancelled")
             raise
 

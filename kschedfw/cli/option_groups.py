@@ -222,7 +222,7 @@ def _live(sources: Mapping[str, Source], given: Given) -> Live:
     ((name, source),) = asked
     if not any(option.names_cluster and option.name in given for option in source.options):
         if [*given] == ["namespace"]:
-            # It goes with files as well, where the command has a use for it (`InputOptions.read`).
+            # A namespace goes with files as well, where the command has a use for it (`InputOptions.read`).
             return attrs.evolve(NO_LIVE_CLUSTER, given=given, ways=_naming(source))
         which = " or ".join(_naming(source))
         raise UsageError(f"{_stated(given)}: goes with a live cluster; say which with {which}")

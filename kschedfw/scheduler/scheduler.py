@@ -143,10 +143,14 @@ class Scheduler:
         )
         """The parts that the frameworks, their handles and the cycles share."""
         self.cluster = cluster
+        self.snapshot, self.nominator = parts.snapshot, parts.nominator
+        self.waiting_pods, self.pods_in_pre_bind = parts.waiting_pods, parts.pods_in_pre_bind
+        self.feature_gates = feature_gates
+        self._clock = clock
         self.registry = registry = Registry() if registry is None else registry
         # What extenders answer may change without an event.
         may_rest = not (retry_unchanged or parts.extenders)
-        observed = ObservedClock(clock)
+        observed = ObservedClock(self._clock)
         # Plugins that read the clock are noted; the scheduler reads it all the time.
         for_plugins = attrs.evolve(parts, clock=observed) if may_rest else parts
         profiles = (default_profile(feature_gates=feature_gates),) if profiles is None else profiles
@@ -155,8 +159,8 @@ class Scheduler:
         queue_type = IdleQueue if idle else SchedulingQueue
         self.queue = queue_type(
             {name: self._failed_gates.watching(framework) for name, framework in self.frameworks.items()},
-            clock=clock,
-            nominator=parts.nominator,
+            clock=self._clock,
+            nominator=self.nominator,
             initial_backoff=initial_backoff,
             max_backoff=max_backoff,
             unschedulable_timeout=unschedulable_timeout,
@@ -174,11 +178,13 @@ class Scheduler:
             framework.handle.attach(self.queue)
         generic = GenericScheduler(
             self.cache,
-            parts.snapshot,
+            self.snapshot,
             random=parts.random,
             percentage_of_nodes_to_score=percentage_of_nodes_to_score,
             selector=selector,
-            batching=Batching(clock, metrics) if feature_gates.enabled(OPPORTUNISTIC_BATCHING) else None,
+            batching=Batching(self._clock, metrics)
+            if feature_gates.enabled(OPPORTUNISTIC_BATCHING)
+            else None,
         )
         self.algorithm: Algorithm = generic
         self._stop_noting: Callable[[], None] = lambda: None
@@ -210,7 +216,7 @@ class Scheduler:
         self._reports_sizes = listens(metrics) and not metrics.before_reading(self._report_sizes)
         self._cycle = threading.Lock()
         self._stopping = False
-        self.last_tick = clock.monotonic()
+        self.last_tick = self._clock.monotonic()
         """The time of the last `tick`, in seconds on the clock's monotonic scale. `run` calls it at least each
         second, except during an attempt."""
         # Last: watching sends all objects that are there, and the handlers need everything above.
@@ -255,13 +261,13 @@ class Scheduler:
                 while the clock stood still. kube-scheduler goes on for ever there, slowed by its clock alone.
         """
         attempts = 0
-        moment = Moment(self.parts.clock.monotonic())
+        moment = Moment(self._clock.monotonic())
         with self._scheduling():
             while True:
                 self.tick()
                 if not self._is_hopeless() and (info := self._schedule_next()) is not None:
                     attempts += 1
-                    if (now := self.parts.clock.monotonic()) != moment.time:
+                    if (now := self._clock.monotonic()) != moment.time:
                         moment = Moment(now)
                     moment.check(info, self.cache)
                 elif not self._bindings.await_one():
@@ -386,8 +392,8 @@ class Scheduler:
         Also give up binding cycles that the executor has cancelled, and report pods that a failed plugin keeps
         gated.
         """
-        self.last_tick = self.parts.clock.monotonic()
-        for waiting in self.parts.waiting_pods:
+        self.last_tick = self._clock.monotonic()
+        for waiting in self.waiting_pods:
             waiting.poll()
         self._bindings.reap()
         self._failed_gates.tell()
@@ -421,7 +427,7 @@ class Scheduler:
             self.stop()
             for placement in tuple(self._placements):
                 placement.give_up()
-            for waiting in self.parts.waiting_pods:
+            for waiting in self.waiting_pods:
                 waiting.reject("", "the scheduler is shutting down")
             self._bindings.await_all()
 
@@ -437,9 +443,7 @@ class Scheduler:
         return pod is not None and bool(group_key(pod)) and self.queue.place(pod.uid) is Place.BACKOFF
 
     def _seconds_to_next_tick(self) -> float:
-        deadlines = [
-            deadline for waiting in self.parts.waiting_pods if (deadline := waiting.deadline) is not None
-        ]
+        deadlines = [deadline for waiting in self.waiting_pods if (deadline := waiting.deadline) is not None]
         if (expiry := self.cache.next_expiry()) is not None:
             deadlines.append(expiry)
-        return min(max(0.0, min(deadlines, default=math.inf) - self.parts.clock.now()), _LONGEST_SLEEP)
+        return min(max(0.0, min(deadlines, default=math.inf) - self._clock.now()), _LONGEST_SLEEP)

@@ -385,9 +385,7 @@ class Simulation:
     def _next_time(self) -> float | None:
         """Return the virtual time of the next event; None if there is none."""
         times = [
-            deadline
-            for waiting in self.scheduler.parts.waiting_pods
-            if (deadline := waiting.deadline) is not None
+            deadline for waiting in self.scheduler.waiting_pods if (deadline := waiting.deadline) is not None
         ]
         if (coming := self._comings.next_time) is not None:
             times.append(coming)

@@ -72,9 +72,7 @@ class Engine:
         self.history = History(cluster, scheduler)
         self._algorithm = scheduler.algorithm
         # An algorithm of its own, whose searches don't move the node where the scheduler's next search begins.
-        self._probe = GenericScheduler(
-            scheduler.cache, scheduler.parts.snapshot, random=chance, exhaustive=True
-        )
+        self._probe = GenericScheduler(scheduler.cache, scheduler.snapshot, random=chance, exhaustive=True)
         self._explainer = ExplainingScheduler(scheduler.algorithm, beyond=True)
         self._controllers = start_controllers(cluster, provision_observed=False)
         # What the controllers made of the objects as they were given belongs to the state that no transaction undoes.
@@ -109,7 +107,7 @@ class Engine:
         gate = framework.run_pre_enqueue_plugins(pod)
         if not gate.is_success:
             return _gated(pod, gate)
-        snapshot = self.scheduler.parts.snapshot
+        snapshot = self.scheduler.snapshot
         self.scheduler.cache.update_snapshot(snapshot, pod)
         if not snapshot:
             return Feasibility(pod, Diagnosis(), str(NoNodesAvailableError()), None)
@@ -167,7 +165,7 @@ class Engine:
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
         """Return the pods on the node, placed ones included."""
-        snapshot = self.scheduler.parts.snapshot
+        snapshot = self.scheduler.snapshot
         self.scheduler.cache.update_snapshot(snapshot)
         info = snapshot.find(node_name)
         return () if info is None else tuple(each.pod for each in info.pods)
@@ -199,14 +197,14 @@ class Engine:
 
     def all_waiting(self) -> Iterator[Waiting]:
         """Yield the pods that have a place and wait for permission, in the order in which they began to."""
-        for waiting in self.scheduler.parts.waiting_pods:
+        for waiting in self.scheduler.waiting_pods:
             placement = self.history.held.get(waiting.pod.uid)
             if placement is not None and (found := self._waiting(placement)) is not None:
                 yield found
 
     def _waiting(self, placement: Placement, victims: Sequence[Pod] = ()) -> Waiting | None:
         """Return the wait for permission of the pod with this place; None if it doesn't wait."""
-        held = self.scheduler.parts.waiting_pods.get(placement.pod.uid)
+        held = self.scheduler.waiting_pods.get(placement.pod.uid)
         if held is None or held.poll() is not None:
             return None
         pod, plugins = placement.attempt.pod, held.pending_plugins

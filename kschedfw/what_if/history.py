@@ -72,7 +72,7 @@ class History:
     def __init__(self, cluster: RevertibleCluster, scheduler: Scheduler) -> None:
         self._cluster = cluster
         self._cache = scheduler.cache
-        self._waiting_pods = scheduler.parts.waiting_pods
+        self._waiting_pods = scheduler.waiting_pods
         self._frameworks = scheduler.frameworks
         self._steps: list[_PlaceChange] = []
         self._ended: list[tuple[Placement, WaitingPod]] = []

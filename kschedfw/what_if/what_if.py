@@ -91,7 +91,7 @@ class WhatIf:
         self._cluster = _take_over(source)
         if isinstance(source, Scheduler):
             registry = source.registry if registry is None else registry
-            feature_gates = source.parts.feature_gates if feature_gates is None else feature_gates
+            feature_gates = source.feature_gates if feature_gates is None else feature_gates
             if profiles is None:
                 profiles = [framework.profile for framework in source.frameworks.values()]
         chance = Random(seed)
@@ -156,7 +156,7 @@ class WhatIf:
     @property
     def feature_gates(self) -> FeatureGates:
         """The scheduler's feature gates."""
-        return self._engine.scheduler.parts.feature_gates
+        return self._engine.scheduler.feature_gates
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:
@@ -181,11 +181,11 @@ class WhatIf:
                     if not (isinstance(obj, Namespace) and obj.name in implied):
                         yield obj
         scheduler = self._engine.scheduler
-        scheduler.cache.update_snapshot(scheduler.parts.snapshot)
+        scheduler.cache.update_snapshot(scheduler.snapshot)
         on_nodes: set[str] = set()
-        for info in scheduler.parts.snapshot.node_infos:
+        for info in scheduler.snapshot.node_infos:
             yield info.node
-        for info in scheduler.parts.snapshot.node_infos:
+        for info in scheduler.snapshot.node_infos:
             for each in info.pods:
                 on_nodes.add(each.pod.uid)
                 yield each.pod

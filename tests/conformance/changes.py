@@ -167,7 +167,7 @@ class SchedulersChanges:
 
     def _ask(self, pods: Iterable[Pod]) -> None:
         scheduler, algorithm = self._scheduler, self._algorithm
-        scheduler.cache.update_snapshot(scheduler.parts.snapshot)
+        scheduler.cache.update_snapshot(scheduler.snapshot)
         for pod in pods:
             framework, state = scheduler.frameworks.get(pod.spec.scheduler_name), CycleState()
             if pod.node_name or framework is None:

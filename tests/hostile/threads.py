@@ -209,8 +209,8 @@ class Drill:
     def _decide(self, number: int) -> None:
         """Pods that wait for permission get it, or are refused, and when all is over all get it."""
         random = Random(self.seed + number)
-        while self._trouble or len(self.scheduler.parts.waiting_pods):
-            for waiting in self.scheduler.parts.waiting_pods:
+        while self._trouble or len(self.scheduler.waiting_pods):
+            for waiting in self.scheduler.waiting_pods:
                 if not self._trouble or random.random() < 0.8:
                     waiting.allow("Troublemaker")
                 else:
@@ -307,8 +307,8 @@ class Drill:
         found = {
             "assumed": assumed,
             "in flight": [each.key for each in scheduler.queue.in_flight_pods()],
-            "waiting": [each.pod.key for each in scheduler.parts.waiting_pods],
-            "in pre_bind": [each.pod.key for each in scheduler.parts.pods_in_pre_bind],
+            "waiting": [each.pod.key for each in scheduler.waiting_pods],
+            "in pre_bind": [each.pod.key for each in scheduler.pods_in_pre_bind],
             "reserved": [uid for uid, times in dict(self._reserved).items() if times],
         }
         return "; ".join(f"{name}: {what}" for name, what in found.items() if what)

@@ -126,10 +126,10 @@ class Stage:
         return found
 
     def waiting(self) -> list[str]:
-        return [waiting.pod.name for waiting in self.scheduler.parts.waiting_pods]
+        return [waiting.pod.name for waiting in self.scheduler.waiting_pods]
 
     def nominated(self, node: str) -> list[str]:
-        infos: Sequence[PodInfo] = self.scheduler.parts.nominator.nominated_pods_for_node(node)
+        infos: Sequence[PodInfo] = self.scheduler.nominator.nominated_pods_for_node(node)
         return [info.pod.name for info in infos]
 
 

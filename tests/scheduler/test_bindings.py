@@ -203,7 +203,7 @@ class TestNomination:
         stage.run(pod())
         assert stage.pod().status.nominated_node_name == "n"
         assert stage.nominated("n") == [], "its room is taken already"
-        (waiting,) = stage.scheduler.parts.waiting_pods
+        (waiting,) = stage.scheduler.waiting_pods
         waiting.allow("Gate")
         assert stage.node_of() == "n"
         assert stage.pod().status.nominated_node_name == ""
@@ -292,7 +292,7 @@ class TestExecutorsThatAreShutDown:
         stage: Stage
 
         def unreserve(pod: Pod) -> None:
-            for waiting in stage.scheduler.parts.waiting_pods:
+            for waiting in stage.scheduler.waiting_pods:
                 waiting.allow("Gang")
 
         def permit(pod: Pod) -> Status | None:

@@ -99,12 +99,12 @@ class LossyStage(Stage):
         return [each.name for each in self.scheduler.queue.pending_pods()[0]]
 
     def cpus(self, node: str) -> int:
-        self.scheduler.cache.update_snapshot(self.scheduler.parts.snapshot)
-        return self.scheduler.parts.snapshot.get(node).allocatable.milli_cpu // 1000
+        self.scheduler.cache.update_snapshot(self.scheduler.snapshot)
+        return self.scheduler.snapshot.get(node).allocatable.milli_cpu // 1000
 
     def cpu_used(self) -> int:
-        self.scheduler.cache.update_snapshot(self.scheduler.parts.snapshot)
-        return self.scheduler.parts.snapshot.get("n").requested.milli_cpu
+        self.scheduler.cache.update_snapshot(self.scheduler.snapshot)
+        return self.scheduler.snapshot.get("n").requested.milli_cpu
 
 
 def relabelled(name: str = "pod", *, on: str = "", **labels: str) -> Pod:
@@ -594,7 +594,7 @@ class TestNominations:
         assert info is not None
         scheduler.schedule_one()
         cluster.bind(info.pod, node)
-        assert scheduler.parts.nominator.is_empty
+        assert scheduler.nominator.is_empty
         assert scheduler.queue.place(self.lesser_pod(cluster).uid) is Place.UNSCHEDULABLE
 
     def test_and_not_by_a_change_of_an_assumed_pod(self) -> None:

@@ -225,7 +225,7 @@ def test_no_gang_is_bound_in_part_no_node_is_overcommitted_and_nothing_stays_ass
         used = Counter(pod.node_name for pod in room.list(Pod) if pod.node_name)
         assert all(used[f"n{i}"] <= cpu for i, cpu in enumerate(cpus))
         assert not scheduler.cache.dump().assumed
-        assert not list(scheduler.parts.waiting_pods)
+        assert not list(scheduler.waiting_pods)
         left = [pod for pod in room.list(Pod) if not pod.node_name]
         for number, (_, min_count, is_racked, _) in enumerate(gangs):
             members = [pod for pod in room.list(Pod) if pod.name.startswith(f"g{number}-")]

@@ -93,7 +93,7 @@ class TestCommit:
         assert placement.is_waiting
         with ThreadPoolExecutor(1) as elsewhere:
             bound = elsewhere.submit(placement.commit)
-            for waiting in stage.scheduler.parts.waiting_pods:
+            for waiting in stage.scheduler.waiting_pods:
                 waiting.allow("Careful")
             bound.result(PATIENCE)
         assert stage.pod("pod-0").node_name == "n"
@@ -101,7 +101,7 @@ class TestCommit:
     def test_permission_that_is_refused(self) -> None:
         stage = stage_with(plugin("Careful", permit=answering(Status.wait(60))))
         placement = stage.scheduler.place(stage.pod("pod-0"))
-        for waiting in stage.scheduler.parts.waiting_pods:
+        for waiting in stage.scheduler.waiting_pods:
             waiting.reject("Careful", "not today")
         assert not placement.is_waiting
         with pytest.raises(FitError, match="not today"):

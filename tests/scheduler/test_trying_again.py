@@ -76,7 +76,7 @@ class TestPreemption:
         assert stage.scheduler.schedule_one()
         vip = stage.pod("vip")
         stage.scheduler.queue.delete(vip)
-        stage.scheduler.parts.nominator.add(PodInfo.of(vip))
+        stage.scheduler.nominator.add(PodInfo.of(vip))
         assert stage.run(pod("thief", cpu="1", priority=5)) == 1
         assert stage.node_of("thief") == ""
 
@@ -205,7 +205,7 @@ class TestWhileTheClockStandsStill:
         stage: Stage
 
         def permit(pod: Pod) -> Status:
-            waiting = stage.scheduler.parts.waiting_pods
+            waiting = stage.scheduler.waiting_pods
             if pod.name != "last":
                 return Status.wait(30)
             for each in waiting:

@@ -491,7 +491,7 @@ def test_what_is_kept_of_nodes_is_what_they_have(requests: list[tuple[int, int, 
     at_work = scheduler(cluster, GpuShareArgs(typical_pods=typical), random)
     plugin = at_work.frameworks["default-scheduler"].plugins["GpuShare"]
     assert isinstance(plugin, GpuShare)
-    table, reservations = at_work.parts.snapshot.table, Reservations.of(at_work.parts.snapshot)
+    table, reservations = at_work.snapshot.table, Reservations.of(at_work.snapshot)
     gauge = plugin.gauge(table)
     for number, (milli, count, one_goes) in enumerate(requests):
         if number == 5:
@@ -501,7 +501,7 @@ def test_what_is_kept_of_nodes_is_what_they_have(requests: list[tuple[int, int, 
         running = [each for each in cluster.list(Pod) if each.node_name]
         if one_goes and running:
             cluster.delete(random.choice(running))
-        at_work.cache.update_snapshot(at_work.parts.snapshot)
+        at_work.cache.update_snapshot(at_work.snapshot)
         if number == 6:
             table.rebuild(table.node_infos, table.rows)
         columns = DeviceColumns(table, lambda info: devices_of(info, GPU, reservations))

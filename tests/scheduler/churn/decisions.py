@@ -162,7 +162,7 @@ class Deciding:
 
     def nominations(self) -> Mapping[str, Sequence[str]]:
         """The keys of pods that are nominated, in their order, by node."""
-        nominator = self.scheduler.parts.nominator
+        nominator = self.scheduler.nominator
         return {
             name: [info.pod.key for info in nominator.nominated_pods_for_node(name)]
             for name in sorted(nominator.nominated_nodes())
@@ -179,7 +179,7 @@ class Deciding:
         order of nominations, and where the next search begins.
         """
         dump = self.scheduler.cache.dump()
-        nominated = [info.pod for info in self.scheduler.parts.nominator.nominated_pods()]
+        nominated = [info.pod for info in self.scheduler.nominator.nominated_pods()]
         order = {each.uid: position for position, each in enumerate((*dump.nodes, *dump.pods, *nominated))}
         objects: list[Named] = []
         self.cluster.watch(lambda event: objects.append(event.object))()

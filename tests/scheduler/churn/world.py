@@ -100,7 +100,7 @@ class Churn:
             Random(seed + 1),
         )
         self._failing = _Failing()
-        self._live.scheduler.parts.snapshot.table.listen(self._failing)
+        self._live.scheduler.snapshot.table.listen(self._failing)
         for _ in range(size.pods // 2):
             self.run_elsewhere()
 
@@ -444,7 +444,7 @@ class Churn:
         scheduler = self._live.scheduler
         self._failing.fails = True
         with suppress(_FailureError):
-            scheduler.cache.update_snapshot(scheduler.parts.snapshot)
+            scheduler.cache.update_snapshot(scheduler.snapshot)
         self._failing.fails = False
         return ", ".join(told)
 

@@ -43,10 +43,8 @@ def _members(pods: Iterable[Pod]) -> Mapping[str, Sequence[Pod]]:
 
 def trials_leave_nothing_behind(world: World) -> None:
     """The scheduler's own snapshot, in which trials put members and take victims away, is that of its cache."""
-    world.scheduler.cache.update_snapshot(world.scheduler.parts.snapshot)
-    assert fingerprint(world.scheduler.parts.snapshot) == fingerprint(full_snapshot(world)), (
-        "a trial is left in it"
-    )
+    world.scheduler.cache.update_snapshot(world.scheduler.snapshot)
+    assert fingerprint(world.scheduler.snapshot) == fingerprint(full_snapshot(world)), "a trial is left in it"
 
 
 def members_are_counted(world: World) -> None:
@@ -165,8 +163,8 @@ def _pending_groups(world: World) -> Iterator[tuple[QueuedGroup, Callable[[], Gr
         attempts = [Attempt(info, framework, 0.0) for info in sorted(infos, key=turn)]
         group = QueuedGroup(key, truth.get(PodGroup, key), tuple(attempt.pod for attempt in attempts))
         states = framework.handle.groups.get(key) or MemberStates()
-        scheduler.cache.update_snapshot(scheduler.parts.snapshot)
-        lists = AffinityLists.of(scheduler.parts.snapshot)
+        scheduler.cache.update_snapshot(scheduler.snapshot)
+        lists = AffinityLists.of(scheduler.snapshot)
         run = partial(cycle.algorithm.run, framework, group, states, lists, attempts)
         yield group, partial(run, makes_room=False)
 

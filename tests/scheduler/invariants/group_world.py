@@ -213,7 +213,7 @@ class GroupWorld(World):
         self.leavers.note(pod)
         key = group_key(pod)
         group = self.cluster.truth.get(PodGroup, key) if key else None
-        waiting = self.scheduler.parts.waiting_pods
+        waiting = self.scheduler.waiting_pods
         held = {each.pod.uid for each in waiting if "GangScheduling" in each.pending_plugins}
         permitted = sum(
             group_key(each) == key and each.uid not in held and each.uid != pod.uid

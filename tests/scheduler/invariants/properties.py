@@ -208,7 +208,7 @@ def nothing_is_assumed(world: World) -> None:
 def nominations_are_for_pending_pods(world: World) -> None:
     """At rest, only pods that are in the cluster and not bound are nominated."""
     pending = {pod.uid for pod in world.pending()}
-    nominated = {info.pod.uid for info in world.scheduler.parts.nominator.nominated_pods()}
+    nominated = {info.pod.uid for info in world.scheduler.nominator.nominated_pods()}
     assert nominated <= pending, f"nominated for nothing: {nominated - pending}"
 
 
@@ -289,7 +289,7 @@ def _minds(existing: Pod, pod: Pod) -> bool:
 
 def nothing_fits(scheduler: Scheduler, pods: Sequence[Pod]) -> None:
     """No node is one for any of the pods, as far as the scheduler knows nodes and pods."""
-    scheduler.cache.update_snapshot(scheduler.parts.snapshot)
+    scheduler.cache.update_snapshot(scheduler.snapshot)
     for pod in pods:
         if pod.spec.scheduling_gates:
             continue
@@ -299,7 +299,7 @@ def nothing_fits(scheduler: Scheduler, pods: Sequence[Pod]) -> None:
             continue
         fits = [
             info.name
-            for info in scheduler.parts.snapshot.node_infos
+            for info in scheduler.snapshot.node_infos
             if (narrowed is None or info.name in narrowed.node_names)
             and framework.run_filter_plugins_with_nominated_pods(state, pod, info).is_success
         ]
@@ -313,7 +313,7 @@ def nobody_could_make_room(world: World) -> None:
     would find, and hints tell of what refused the pod alone.
     """
     scheduler = world.scheduler
-    scheduler.cache.update_snapshot(scheduler.parts.snapshot)
+    scheduler.cache.update_snapshot(scheduler.snapshot)
     for pod in world.pending():
         framework, state = scheduler.frameworks[pod.spec.scheduler_name], CycleState()
         plugin = framework.plugins.get("WatchedPreemption") or framework.plugins["DefaultPreemption"]
@@ -326,7 +326,7 @@ def nobody_could_make_room(world: World) -> None:
         if not status.is_success:
             continue
         refused = NodeToStatus()
-        for info in scheduler.parts.snapshot.node_infos:
+        for info in scheduler.snapshot.node_infos:
             if narrowed is None or info.name in narrowed.node_names:
                 refused.set(info.name, framework.run_filter_plugins_with_nominated_pods(state, pod, info))
         plan = plugin.plan(state, pod, refused)
@@ -372,7 +372,7 @@ def reservations_end_once(world: World) -> None:
         )
         assert bound or undone, f"{uid}: {hooks}"
         del journal.reservations[key]
-    under_way, reserved = len(world.scheduler.parts.pods_in_pre_bind), len(journal.reservations)
+    under_way, reserved = len(world.scheduler.pods_in_pre_bind), len(journal.reservations)
     assert reserved == under_way, f"{reserved} reservations, {under_way} binding cycles under way"
 
 

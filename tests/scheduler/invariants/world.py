@@ -193,7 +193,7 @@ class World:
 
     @property
     def waiting(self) -> Sequence[WaitingPod]:
-        return list(self.scheduler.parts.waiting_pods)
+        return list(self.scheduler.waiting_pods)
 
     def pods(self, wanted: Callable[[Pod], bool] = lambda pod: True) -> list[Pod]:
         return [pod for pod in self.cluster.truth.list(Pod) if wanted(pod)]
@@ -443,7 +443,7 @@ class World:
         pod, before = event.object, event.old
         if isinstance(pod, Pod) and isinstance(before, Pod) and pod.node_name and not before.node_name:
             # Preemption nominates before it tells the cluster.
-            nominated = before.status.nominated_node_name or self.scheduler.parts.nominator.node_of(pod.uid)
+            nominated = before.status.nominated_node_name or self.scheduler.nominator.node_of(pod.uid)
             if nominated not in ("", pod.node_name):
                 self.kept_out |= {other.uid for other in self.pending() if other.priority <= pod.priority}
 

@@ -30,9 +30,9 @@ def test_an_idle_scheduler_places_pods_and_never_runs_any(scheduler: Scheduler) 
 def test_nominations_of_statuses_are_kept(scheduler: Scheduler) -> None:
     pod = make_pod("late").uid("late").nominated_node("n").build()
     scheduler.cluster.add(pod)
-    assert scheduler.parts.nominator.node_of("late") == "n"
+    assert scheduler.nominator.node_of("late") == "n"
     scheduler.cluster.patch_pod_status(pod, nominated_node_name="")
-    assert scheduler.parts.nominator.node_of("late") == ""
+    assert scheduler.nominator.node_of("late") == ""
     scheduler.cluster.patch_pod_status(pod, nominated_node_name="n")
     scheduler.cluster.delete(pod)
-    assert scheduler.parts.nominator.is_empty
+    assert scheduler.nominator.is_empty

@@ -151,7 +151,7 @@ def test_shares_that_follow_the_changes_are_those_of_a_first_look(
         rows = environment.action_masks().nonzero()[0]
         observation, _, ended, _, _ = environment.step(random.choice(rows.tolist()))
         step += 1
-        table = environment.simulation.scheduler.parts.snapshot.table
+        table = environment.simulation.scheduler.snapshot.table
         first_look = Observer(table, Units.of(table, nodes, environment.resources))
         np.testing.assert_array_equal(observation["free"], first_look.free())
 
@@ -166,7 +166,7 @@ def feasible_nodes(cluster: Cluster, pod: Pod) -> set[str]:
         percentage_of_nodes_to_score=100,
         idle=True,
     )
-    scheduler.cache.update_snapshot(scheduler.parts.snapshot)
+    scheduler.cache.update_snapshot(scheduler.snapshot)
     assert isinstance(scheduler.algorithm, GenericScheduler)
     framework = scheduler.frameworks[pod.spec.scheduler_name]
     found, _ = scheduler.algorithm.find_nodes_that_fit_pod(framework, CycleState(), pod)

@@ -20,7 +20,7 @@ values = st.floats(-1e12, 1e12).map(lambda value: value if abs(value) > 1e-6 els
 
 
 def left(path: str) -> float:
-    """Where a path begins, from the left."""
+    """The distance from the left at which a path begins."""
     return float(path[1:].split(maxsplit=1)[0])
 
 

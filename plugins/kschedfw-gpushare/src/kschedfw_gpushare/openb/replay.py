@@ -83,8 +83,8 @@ def replay(trace: Trace, make_scheduler: MakeScheduler, seed: int) -> Run:
             allocated.add(percent, used / capacity)
             if isinstance(books, GpuShare):
                 # `schedule_one` updates the snapshot before it places the pod, so the gauge wouldn't see the pod.
-                scheduler.cache.update_snapshot(scheduler.parts.snapshot)
-                gauge = gauge or books.gauge(scheduler.parts.snapshot.table)
+                scheduler.cache.update_snapshot(scheduler.snapshot)
+                gauge = gauge or books.gauge(scheduler.snapshot.table)
                 of_all, of_idle = gauge.shares()
                 fragmented.add(percent, of_all)
                 fragmented_idle.add(percent, of_idle)

@@ -124,8 +124,8 @@ class Environment(Env[Observation, Action]):
         sample = Scheduler(
             InMemoryCluster(self._workload(0)), [self._profile], registry=self._registry, idle=True
         )
-        sample.cache.update_snapshot(sample.parts.snapshot)
-        table, framework = sample.parts.snapshot.table, sample.frameworks[self._profile.scheduler_name]
+        sample.cache.update_snapshot(sample.snapshot)
+        table, framework = sample.snapshot.table, sample.frameworks[self._profile.scheduler_name]
         if not len(table):
             raise WorkloadError("the workload has no nodes")
         self._units = Units.of(table, nodes, resources)
@@ -156,7 +156,7 @@ class Environment(Env[Observation, Action]):
     @property
     def node_names(self) -> tuple[str, ...]:
         """The nodes' names, by row."""
-        return self._current.simulation.scheduler.parts.snapshot.table.names
+        return self._current.simulation.scheduler.snapshot.table.names
 
     @property
     def simulation(self) -> Simulation:
@@ -178,7 +178,7 @@ class Environment(Env[Observation, Action]):
         self.close()
         self._seed = int(self.np_random.integers(2**31)) if seed is None else seed
         self._episode = Episode(self._new_simulation)
-        table = self.simulation.scheduler.parts.snapshot.table
+        table = self.simulation.scheduler.snapshot.table
         if len(table) > self._units.nodes:
             rows = self._units.nodes
             raise WorkloadError(

@@ -59,5 +59,5 @@ class LossSystem:
 
     def allocations(self) -> list[NodeAllocation]:
         """Return the current allocation of each node."""
-        self._scheduler.cache.update_snapshot(self._scheduler.parts.snapshot)
-        return [NodeAllocation.of(info) for info in self._scheduler.parts.snapshot.node_infos]
+        self._scheduler.cache.update_snapshot(self._scheduler.snapshot)
+        return [NodeAllocation.of(info) for info in self._scheduler.snapshot.node_infos]

@@ -245,7 +245,7 @@ class Replay:
 
     def _next_time(self) -> float | None:
         """Return the next time at which a pod leaves or is retried; everything due now has been done."""
-        times = [each.deadline for each in self._scheduler.parts.waiting_pods if each.deadline is not None]
+        times = [each.deadline for each in self._scheduler.waiting_pods if each.deadline is not None]
         times += [end for end, *_ in self._ends[:1]]
         if (retry := self._scheduler.queue.next_deadline()) is not None:
             times.append(retry)
