@@ -37,7 +37,9 @@ TABLE: Final = REPOSITORY / ".ci" / "verify.toml"
 PAGE: Final = REPOSITORY / "docs" / "verification.md"
 KEPT: Final = REPOSITORY / "build" / "verify"
 REPORT: Final = re.compile(r"(<!-- verified -->\n).*?(<!-- end of verified -->)", re.DOTALL)
-NEED: Final = re.compile(r"(program|variable):[^:]+")
+NEED: Final = re.compile(r"(program|asset|variable):[^:]+")
+ASSETS: Final = "KUBEBUILDER_ASSETS"
+"""The variable that names the folder of a cluster's programs, as for kubebuilder."""
 
 
 class Verdict(StrEnum):
@@ -93,7 +95,9 @@ def read(path: Path) -> list[Part]:
             _give_up(f"{path.name}: {name}: an amount and {{amount}} in the command belong together")
         part = Part(name=name, **row)
         if not all(NEED.fullmatch(need) for need in part.needs):
-            _give_up(f"{path.name}: {name}: needs are program:NAME or variable:NAME, not {list(part.needs)}")
+            _give_up(
+                f"{path.name}: {name}: needs are program:, asset: or variable:NAME, not {list(part.needs)}"
+            )
         if re.compile(part.figure).groups != 1:
             _give_up(f"{path.name}: {name}: figure must have one group, which is shown")
         parts.append(part)
@@ -220,7 +224,7 @@ def _alone(kept: Path) -> Iterator[None]:
 def _has(kind: str, name: str) -> bool:
     if kind == "variable":
         return bool(os.environ.get(name))
-    program = shutil.which(name)
+    program = shutil.which(name, path=os.environ.get(ASSETS, "") if kind == "asset" else None)
     if program is None:
         return False
     # A version manager's shim of a version that isn't selected is found, and fails. helm has `version` only.
@@ -233,7 +237,13 @@ def _has(kind: str, name: str) -> bool:
 
 
 def _lacking(kind: str, name: str) -> str:
-    return f"{name} isn't set" if kind == "variable" else f"there is no {name}"
+    match kind:
+        case "variable":
+            return f"{name} isn't set"
+        case "asset":
+            return f"{ASSETS} has no {name}"
+        case _:
+            return f"there is no {name}"
 
 
 def _environment() -> dict[str, str]:

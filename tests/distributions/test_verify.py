@@ -113,6 +113,21 @@ def test_what_the_machine_lacks_is_named_and_never_green(tmp_path: Path) -> None
     assert checkout.runs == []
 
 
+def test_a_program_of_a_cluster_is_looked_for_in_the_folder_that_a_variable_names(tmp_path: Path) -> None:
+    assets = tmp_path / "assets"
+    assets.mkdir()
+    (assets / "etcd").symlink_to(shutil.which("git") or "")
+    (tmp_path / "checkout").mkdir()
+    checkout = Checkout(
+        tmp_path / "checkout",
+        part("one", "echo figure 1", needs='["asset:etcd"]')
+        + part("two", "echo figure 2", needs='["asset:git"]'),
+    )
+    assert checkout.verify(KUBEBUILDER_ASSETS=str(assets)).returncode == 0
+    assert checkout.verdict("one") == "passed"
+    assert checkout.verdict("two") == "not run: KUBEBUILDER_ASSETS has no git"
+
+
 def test_a_program_that_is_there_and_does_not_run_is_lacking(tmp_path: Path) -> None:
     shim = tmp_path / "shims" / "python9.9"
     shim.parent.mkdir()
@@ -230,7 +245,11 @@ def test_uncommitted_changes_are_refused_but_for_those_of_the_report(tmp_path: P
         ('[one]\nwhat = "a"\n', [], "verify.toml: one: it has no command, figure, minutes"),
         (part("one", "true", hours="2"), [], "verify.toml: one: there is no field hours"),
         (part("one", "true {amount}"), [], "an amount and {amount} in the command belong together"),
-        (part("one", "true", needs='["helm"]'), [], "needs are program:NAME or variable:NAME, not ['helm']"),
+        (
+            part("one", "true", needs='["helm"]'),
+            [],
+            "needs are program:, asset: or variable:NAME, not ['helm']",
+        ),
         (part("one", "true", figure='"none"'), [], "one: figure must have one group, which is shown"),
         (part("one", "true"), ["two"], "there is no part two; there are one"),
         (part("one", "true"), ["--at-most", "one"], "'one' is not NAME=N with a positive whole number"),

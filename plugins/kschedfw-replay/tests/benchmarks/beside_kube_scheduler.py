@@ -1,11 +1,14 @@
-"""Record and shadow the stock kube-scheduler, in its folder of tests:
+"""Record, shadow and replay the stock kube-scheduler, in its folder of tests:
 `PYTHONPATH=.:../../.. python -m benchmarks.beside_kube_scheduler FOLDER [MINUTES [PODS_PER_SECOND]]`.
 
 `KUBEBUILDER_ASSETS` names a folder with etcd, kube-apiserver, kube-scheduler and kube-controller-manager. They run with
 a load in which pods preempt one another, nodes are drained, and claims come and go (`churn.py`). Beside them run
 `kschedfw record`, which is killed (SIGKILL) and started again in the middle, and `kschedfw shadow`. FOLDER gets
 `recording`, `shadow.jsonl`, `audit.log` and the logs. Every minute a line tells of the load and of the memory of both,
-which follows the number of pods that are left.
+which follows the number of pods that are left. Then the recording is replayed, and each of its decisions made again.
+
+The last line tells how often the shadow and the replay decided as kube-scheduler. The program fails if that is less
+than LEAST_AGREEMENT, if a plugin failed, or if the recording is damaged or without an end.
 """
 
 from __future__ import annotations
@@ -19,11 +22,15 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, Final
 
 import attrs
 from benchmarks.churn import Churn
 from kschedfw_apiserver.control_plane import VARIABLE, ControlPlane, control_plane
+from kschedfw_replay.shadow.decision import Agreement, Cause
 
+LEAST_AGREEMENT: Final = 0.97
+"""The share of decisions that are the same or tied. Races with changes of the same moment are most of the others."""
 _NODES, _MEAN_LIFE = 50, 25.0
 _CONTROLLERS = (
     "disruption-controller",
@@ -124,8 +131,56 @@ def main(folder: Path, minutes: int, rate: float) -> None:
         time.sleep(3)
         for process in (recorder, shadow):
             process.terminate()
-            print(f"ended with {process.wait(timeout=120)}", flush=True)
-    print((folder / "shadow.jsonl").read_text().splitlines()[-1])
+            if code := process.wait(timeout=120):
+                sys.exit(f"{process.args!r} ended with {code}")
+    shadowed, replayed = _shadowed(folder / "shadow.jsonl"), _replayed(folder / "recording")
+    print(f"{minutes} min: {load.made} pods, {sizes}; shadow: {shadowed}; replay: {replayed}")
+    if min(shadowed.share, replayed.share) < LEAST_AGREEMENT or shadowed.failed or replayed.failed:
+        sys.exit(f"expected that {LEAST_AGREEMENT:.0%} agree and no plugin fails")
+
+
+@attrs.frozen
+class _Agreement:
+    """How often kschedfw decided as kube-scheduler."""
+
+    decisions: int
+    agreeing: int
+    failed: int
+    unknown: int
+    """Decisions that differ, and the cause isn't known."""
+
+    @classmethod
+    def of(cls, report: dict[str, Any]) -> _Agreement:
+        """Read the report of a shadow, or of a replay's fidelity."""
+        counts: dict[str, int] = report["counts"]
+        agreeing = sum(count for name, count in counts.items() if Agreement(name).agrees)
+        return cls(
+            report["decisions"],
+            agreeing,
+            counts.get(Agreement.FAILED, 0),
+            report["causes"].get(Cause.UNKNOWN, 0),
+        )
+
+    @property
+    def share(self) -> float:
+        return self.agreeing / self.decisions if self.decisions else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.share:.2%} of {self.decisions} agree, {self.unknown} unexplained"
+
+
+def _shadowed(output: Path) -> _Agreement:
+    summary = json.loads(output.read_text().splitlines()[-1])
+    return _Agreement.of(summary["summary"])
+
+
+def _replayed(recording: Path) -> _Agreement:
+    """Replay a recording. A damaged one, or one without an end, ends the program."""
+    replay = [*_kschedfw("replay"), str(recording), "--fidelity", "--json", "--no-progress"]
+    comparison = json.loads(subprocess.run(replay, check=True, capture_output=True).stdout)
+    if comparison["unfinished"]:
+        sys.exit("the recording is unfinished")
+    return _Agreement.of(comparison["fidelity"])
 
 
 def _memory(process: subprocess.Popen[bytes]) -> int:
