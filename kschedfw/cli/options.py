@@ -215,7 +215,7 @@ attempt_time_option = click.option(
 )
 seed_option = click.option(
     "--seed",
-    type=int,
+    type=IntRange(0),
     default=0,
     metavar="N",
     help="Seed of what is random, such as the choice between nodes with equal scores.",
