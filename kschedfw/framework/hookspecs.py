@@ -233,7 +233,8 @@ def pre_bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """Do what must be done before the pod can run on the node, such as binding its volumes. May block.
 
     Binding cycle. Not called where pre_bind_pre_flight skipped it. The first answer other than success ends the
-    attempt; the pod is unreserved and comes back.
+    attempt: the pod is unreserved, and tried again after a backoff. No event is waited for, not even after a refusal;
+    a refusal only makes the pod's condition Unschedulable, with the plugin's message.
 
     A preemption may need the pod's room meanwhile. Then the pod isn't bound, whatever pre_bind answers, and
     `handle.pods_in_pre_bind.get(pod.uid).cancelled` says why. A hook that waits for something looks there from time to
@@ -246,7 +247,7 @@ def bind(state: CycleState, pod: Pod, node_name: str) -> Status | None:
     """Bind the pod to the node. May block.
 
     Binding cycle. Plugins are asked in order; SKIP passes on to the next, and the first other answer, success or
-    not, is final.
+    not, is final. After a refusal the pod is tried again as after one of `pre_bind`.
     """
 
 

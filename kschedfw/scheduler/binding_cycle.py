@@ -67,11 +67,12 @@ class BindingCycle:
         status = framework.wait_on_permit(assumed)
         if not status.is_success:
             return as_fit_error(attempt, host, status) if status.is_rejected else status
-        # From here on a failure is no verdict on the pod, so events during its flight need not be kept.
+        # From here on not even a refusal waits for an event: without a FitError no plugin is named, and the pod is
+        # tried again after a backoff. So events during its flight need not be kept.
         self._queue.done(assumed.uid)
         status = framework.run_pre_bind_plugins(state, assumed, host)
         if not status.is_success:
-            return _as_error(status)
+            return status
         # After `finish` a preemption can't cancel any more: it deletes the pod, bound or not.
         in_pre_bind = self._parts.pods_in_pre_bind.get(assumed.uid)
         if in_pre_bind is not None and (message := in_pre_bind.finish()) is not None:
@@ -88,7 +89,7 @@ class BindingCycle:
         self._cache.finish_binding(assumed)
         if not status.is_success:
             self._keep_if_bound(assumed)
-            return _as_error(status)
+            return status
         attempt.is_bound = True
         self._parts.pods_in_pre_bind.remove(assumed.uid)
         record_event(
@@ -224,11 +225,6 @@ def as_fit_error(attempt: Attempt, host: str, status: Status) -> Status:
     diagnosis.add_plugin_status(status)
     error = FitError(attempt.pod, 1, diagnosis)
     return Status(status.code, (str(error),), status.plugin, error)
-
-
-def _as_error(status: Status) -> Status:
-    """Return the status, as an ERROR if it rejects: pre_bind and bind can only fail."""
-    return Status.from_error(status.as_error()).with_plugin(status.plugin) if status.is_rejected else status
 
 
 def _bound(attempt: Attempt) -> Structured:

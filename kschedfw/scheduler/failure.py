@@ -79,7 +79,8 @@ class FailureHandler:
                 exc_info=bug_behind(status.error),
             )
         elif _log.isEnabledFor(logging.INFO):
-            message = "Unable to schedule pod; no fit; waiting"
+            why = "no fit; " if isinstance(status.error, FitError) else ""
+            message = f"Unable to schedule pod; {why}waiting"
             _log.info(Structured(message, pod=attempt.pod.key, err=status.message))
         self._parts.metrics.scheduling_attempt(
             AttemptResult.UNSCHEDULABLE if status.is_rejected else AttemptResult.ERROR,

@@ -63,10 +63,10 @@ FAILURES = [
     ("reserve", OSError("down"), "SchedulerError", 'running Reserve plugin "B": OSError: down'),
     ("permit", REFUSED, "Unschedulable", "0/1 nodes are available: 1 no way."),
     ("permit", OSError("down"), "SchedulerError", 'running Permit plugin "B": OSError: down'),
-    # From pre_bind on, a refusal is no verdict on the pod any more.
-    ("pre_bind", REFUSED, "SchedulerError", "no way"),
+    # From pre_bind on, a refusal waits for no event, and its message is the plugin's own.
+    ("pre_bind", REFUSED, "Unschedulable", "no way"),
     ("pre_bind", OSError("down"), "SchedulerError", 'running PreBind plugin "B": OSError: down'),
-    ("bind", REFUSED, "SchedulerError", "no way"),
+    ("bind", REFUSED, "Unschedulable", "no way"),
     ("bind", OSError("down"), "SchedulerError", 'running Bind plugin "B": OSError: down'),
 ]
 
@@ -99,9 +99,9 @@ class TestFailure:
         assert stage.events() == [("Warning", "FailedScheduling", message)]
         assert stage.in_cache() == {}
         assert not stage.scheduler.queue.in_flight_pods()
-        refused = reason == "Unschedulable"
-        assert stage.place() is (Place.UNSCHEDULABLE if refused else Place.BACKOFF)
-        if refused:
+        waits = message.startswith("0/1 nodes are available")
+        assert stage.place() is (Place.UNSCHEDULABLE if waits else Place.BACKOFF)
+        if waits:
             stage.run(node("later"), after=60)
         else:
             assert stage.run() == 0, "it backs off"

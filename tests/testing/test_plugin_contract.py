@@ -847,6 +847,21 @@ class HintsTruth(Plugin):
         return [ClusterEvent(EventResource.NODE, ActionType.ADD, lambda pod, old, new: True)]  # type: ignore[arg-type, return-value]  # that is what is wrong
 
 
+@caught(EVENTS, "the pre_hint for NodeAdd returned None")
+class ForgetsToReturn(Plugin):
+    """Its pre_hint answers nothing, and no hint queues a pod."""
+
+    @hookimpl
+    def events_to_register(self) -> Any:
+        def skip(pod: Pod, old: Any, new: Any) -> QueueingHint:
+            return QueueingHint.SKIP
+
+        def forgets(old: Any, new: Any) -> Any:
+            pass
+
+        return [ClusterEvent(EventResource.NODE, ActionType.ADD, skip, pre_hint=forgets)]
+
+
 @caught(EVENTS, "the hint for NodeAdd queues a pod, and its pre_hint says that none is")
 class HintsMoreThanItsPreHint(Plugin):
     @hookimpl

@@ -67,6 +67,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     # No hooks, but methods and functions of plugins that are asked in the same way.
     "evidence": "Evidence",
     "queueing_hint": "a QueueingHint",
+    "pre_queueing_hint": "True or False",
 }
 """The answers of each hook, in the words of the error of a wrong one. unreserve's and post_bind's aren't looked at."""
 
@@ -241,6 +242,13 @@ def as_hint(hook: str, answer: object) -> QueueingHint:
     # A pod that a forgotten `return` leaves in the queue would wait for ever.
     if isinstance(answer, QueueingHint):
         return answer
+    raise _wrong(hook, answer)
+
+
+def as_pre_hint(hook: str, answer: object) -> bool:
+    # None, of a forgotten `return`, isn't False: it would keep every pod from being woken.
+    if isinstance(answer, bool | np.bool_):
+        return bool(answer)
     raise _wrong(hook, answer)
 
 

@@ -12,7 +12,7 @@ from kschedfw.framework.errors import HOOK_FAILURES
 from kschedfw.framework.events import ClusterEvent, QueueingHint, QueueingHintFunction
 from kschedfw.framework.metrics import NO_METRICS, HintResult, MetricsRecorder, listens
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
-from kschedfw.framework.runtime.hook_answers import as_hint
+from kschedfw.framework.runtime.hook_answers import as_hint, as_pre_hint
 from kschedfw.scheduler.queue.cluster_events import EventName, label_of
 from kschedfw.scheduler.queue.in_flight import Occurrence
 from kschedfw.scheduler.queue.unschedulable import Rejector
@@ -132,7 +132,7 @@ def _may_wake(subscription: ClusterEvent, plugin: str, occurrence: Occurrence) -
     if subscription.pre_hint is None:
         return True
     try:
-        return bool(subscription.pre_hint(occurrence.old, occurrence.new))
+        return as_pre_hint("pre_queueing_hint", subscription.pre_hint(occurrence.old, occurrence.new))
     except HOOK_FAILURES:
         logger.exception("pre-queueing hint of %s failed on %s", plugin, occurrence.event.label)
         return True

@@ -43,7 +43,14 @@ def ask_hints(subject: Subject, stage: PluginStage) -> None:
                     f"{stage.name}: the hint for {event.label} returned {answer!r}",
                     "return QueueingHint.QUEUE or QueueingHint.SKIP",
                 )
-            if answer is QueueingHint.QUEUE and event.pre_hint is not None and not event.pre_hint(old, new):
+            if event.pre_hint is None:
+                continue
+            says = event.pre_hint(old, new)
+            if not isinstance(says, bool):
+                violated(
+                    f"{stage.name}: the pre_hint for {event.label} returned {says!r}", "return True or False"
+                )
+            if answer is QueueingHint.QUEUE and not says:
                 violated(
                     f"{stage.name}: the hint for {event.label} queues a pod, and its pre_hint says that none is",
                     "let pre_hint be False only where the hint skips every pod",

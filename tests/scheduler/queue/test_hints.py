@@ -146,6 +146,16 @@ def test_a_pre_hint_that_raises_counts_as_true_and_is_logged(caplog: pytest.LogC
     assert "pre-queueing hint of A failed on NodeAdd" in caplog.text
 
 
+@pytest.mark.parametrize("answer", [None, 0, "no", SKIP])
+def test_a_pre_hint_that_answers_neither_true_nor_false_counts_as_true_and_is_logged(
+    answer: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    event = ClusterEvent(NODE_ADD.resource, NODE_ADD.action, QUEUE, pre_hint=lambda _old, _new: answer)  # type: ignore[arg-type, return-value]
+    with caplog.at_level(logging.ERROR):
+        assert QueueingHints({PROFILE: {"A": [event]}}).may_wake((PROFILE, "A"), Occurrence(event, None, 1))
+    assert "pre_queueing_hint must return True or False, not " in caplog.text
+
+
 def test_what_is_no_function_is_no_pre_hint() -> None:
     with pytest.raises(TypeError, match="pre_hint: expected a function of \\(old, new\\), found 3"):
         ClusterEvent(NODE_ADD.resource, NODE_ADD.action, pre_hint=3)  # type: ignore[arg-type]
