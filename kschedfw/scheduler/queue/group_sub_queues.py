@@ -161,9 +161,14 @@ class GroupSubQueues(SubQueues):
     def _place(self, key: str, verdict: Requeue, event: str, *, passed_gates: bool = False) -> None:
         """Put all members into the sub-queue that the verdict demands, unless a gate holds one of them back."""
         members = list(self._members[key].values())
-        backs_off = verdict is Requeue.AFTER_BACKOFF and self._policy.is_backing_off(
-            members[0], self._clock.now()
-        )
+        backs_off = False
+        if verdict is Requeue.AFTER_BACKOFF:
+            backs_off = self._policy.is_backing_off(members[0], self._clock.now())
+            # The end of a backoff is worked out when it is asked for. It depends on the number of members then, so the
+            # others must not work it out later.
+            turn = _Turn.of(members[0])
+            for info in members:
+                turn.give(info)
         asks_gates = self._policy.windows if backs_off else not passed_gates
         if asks_gates and (held := [each for each in members if self._is_held_back(each)]):
             for info in members:

@@ -218,6 +218,7 @@ STEPS = st.lists(
 @settings(max_examples=examples(150))
 @given(STEPS, st.booleans())
 @example([("add", "a"), ("try", ""), ("add gated", "b")], False)
+@example([("add", "a"), ("add", "b"), ("close", ""), ("try", "")], True)
 def test_all_waiting_members_are_in_one_place_and_share_a_turn_whatever_happens(
     steps: list[tuple[str, str]], pop_from_backoff: bool
 ) -> None:
