@@ -254,10 +254,11 @@ class TestPlugins:
         ("point", "outcome", "message"),
         [
             ("permit", Outcome.UNSCHEDULABLE, "0/1 nodes are available: 1 too late."),
-            ("pre_bind", Outcome.FAILED, "too late"),
+            # No event could wake the pod, and the message is the plugin's own.
+            ("pre_bind", Outcome.UNSCHEDULABLE, "too late"),
         ],
     )
-    def test_a_late_objection_is_an_error_once_binding_has_begun(
+    def test_a_late_objection_refuses_the_pod_in_the_binding_cycle_too(
         self, point: str, outcome: Outcome, message: str
     ) -> None:
         class Late(Plugin):
