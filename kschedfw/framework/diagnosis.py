@@ -173,7 +173,7 @@ class Diagnosis:
 
     `nominated_node_name` is the node on which preemption has made room for the pod; empty if there is none.
     `post_filter_failed` means that preemption ended with an exception; the pod is tried again after its
-    backoff.
+    backoff. With an ERROR that a plugin reports the pod waits for events, as in kube-scheduler.
     """
 
     node_to_status: NodeToStatus = attrs.field(factory=NodeToStatus)

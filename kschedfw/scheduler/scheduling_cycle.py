@@ -20,6 +20,7 @@ from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
 from kschedfw.framework.parts import Parts
 from kschedfw.framework.results import PostFilterResult
+from kschedfw.framework.runtime.calls import named
 from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.status import Code, Status
 from kschedfw.scheduler.attempt import CLEAR_NOMINATION, Attempt, MemberRefusal, Start
@@ -146,10 +147,13 @@ def make_room(attempt: Attempt, error: FitError) -> PostFilterResult | None:
     error.diagnosis.post_filter_message = status.message
     if nomination is not None:
         error.diagnosis.nominated_node_name = nomination.nominated_node_name
-    # post_filter failed, for example since the cluster can't be reached
-    if bug_behind(status.error) is not None:
-        error.diagnosis.post_filter_failed = True
-        _log.error("making room for %s failed: %s", attempt.pod.key, status.message, exc_info=status.error)
+    if status.code is Code.ERROR:
+        # The diagnosis has the message alone, as in kube-scheduler's condition. The log also names plugin and hook.
+        failure = named(status, "post_filter", status.plugin)
+        bug = bug_behind(failure.error)
+        # Raised, for example since the cluster can't be reached.
+        error.diagnosis.post_filter_failed = bug is not None
+        _log.error("making room for %s failed: %s", attempt.pod.key, failure.message, exc_info=bug)
     return nomination
 
 

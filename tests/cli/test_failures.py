@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,20 @@ class Broken(Plugin):
         if pod.labels.get("app") == "web":
             raise ValueError(f"no luck with {pod.name}")
         return {}[node_info.name]
+"""
+BROKEN_POST_FILTER = """
+from kschedfw import Plugin, Status, hookimpl
+
+class Broken(Plugin):
+    name = "Broken"
+
+    @hookimpl
+    def filter(self, node_info):
+        return Status.unschedulable("node(s) no")
+
+    @hookimpl
+    def post_filter(self, pod):
+        ANSWER
 """
 CLUSTER = """
 apiVersion: v1
@@ -50,6 +65,8 @@ def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     (info / "entry_points.txt").write_text("[kschedfw]\nBroken = broken_plugin:Broken\n")
     (tmp_path / "broken_plugin.py").write_text(BROKEN)
     monkeypatch.syspath_prepend(tmp_path)
+    # Another test's.
+    monkeypatch.delitem(sys.modules, "broken_plugin", raising=False)
     pods = (("a", "web"), ("b", "web"), ("c", "mail"))
     (tmp_path / "cluster.yaml").write_text(
         CLUSTER + "".join(POD.format(name=name, app=app) for name, app in pods)
@@ -77,6 +94,27 @@ def test_each_distinct_traceback_is_printed_once_with_a_count(
     assert 'broken_plugin.py", line 11, in filter' in err
     assert err.endswith("kschedfw: 15 failures of plugins\n")
     assert "running \"Broken\" filter plugin: KeyError: 'n1'" in out, "the reason has the exception's type"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "is_traced"),
+    [
+        ('return None, Status.from_error("no disk")', "no disk\n", False),
+        ('return Status.unschedulable("no room")', "post_filter must return a pair of a ", False),
+        ('raise KeyError("rack")', "KeyError: 'rack'\n", True),
+    ],
+)
+def test_a_post_filter_that_fails_is_told_like_other_hooks(
+    answer: str, said: str, is_traced: bool, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = BROKEN_POST_FILTER.replace("ANSWER", answer)
+    Path(arguments[0]).with_name("broken_plugin.py").write_text(plugin, encoding="utf-8")
+    assert app.run(["simulate", *arguments, "--fail-fast"]) == 1
+    err = capsys.readouterr().err
+    begin = 'failed once: making room for default/a failed: running PostFilter plugin "Broken": '
+    assert err.startswith(begin + said)
+    assert ('broken_plugin.py", line 13, in post_filter' in err) is is_traced
+    assert err.endswith("kschedfw: 1 failure of plugins; the simulation ended with it\n")
 
 
 def test_fail_fast_ends_the_simulation_with_the_first_failure(

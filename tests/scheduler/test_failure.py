@@ -223,6 +223,49 @@ class TestNomination:
         assert stage.condition()[2] == "0/2 nodes are available: 2 no. nobody would go"
 
 
+class TestMakingRoomFails:
+    """An error of post_filter is logged with plugin and hook; the condition has its text alone, as kube-scheduler's."""
+
+    WRONG = "post_filter must return a pair of a PostFilterResult or None and a Status or None, not "
+
+    @pytest.mark.parametrize(
+        ("answer", "said", "place"),
+        [
+            ((None, Status.from_error("no disk")), "no disk", Place.UNSCHEDULABLE),
+            (Status.unschedulable("no"), f"{WRONG}{Status.unschedulable('no')!r}", Place.UNSCHEDULABLE),
+            (None, f"{WRONG}None", Place.UNSCHEDULABLE),
+            ((None, Status.skip()), "Skip", Place.UNSCHEDULABLE),
+            (KschedfwError("no disk"), "no disk", Place.UNSCHEDULABLE),
+            (KeyError("rack"), "KeyError: 'rack'", Place.BACKOFF),
+        ],
+    )
+    def test_whatever_it_returns_or_raises(
+        self, answer: object, said: str, place: Place, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        refuse, fail = answering(Status.unschedulable("no")), answering(answer)
+        events = answering([NODE_ADDED])
+        stage = Stage(
+            plugin("No", filter=refuse, post_filter=fail, events_to_register=events),
+            nodes=[node()],
+            profiles=[Profile(["No", "PrioritySort"])],
+        )
+        stage.run(pod())
+        (record,) = (each for each in caplog.records if each.levelname == "ERROR")
+        assert (
+            record.getMessage()
+            == f'making room for default/pod failed: running PostFilter plugin "No": {said}'
+        )
+        assert bool(record.exc_info) is isinstance(answer, KeyError)
+        assert stage.condition() == ("False", "Unschedulable", f"0/1 nodes are available: 1 no. {said}")
+        assert stage.place() is place
+
+    def test_a_refusal_is_no_failure(self, caplog: pytest.LogCaptureFixture) -> None:
+        no = Status.unschedulable("no")
+        refusing = plugin("No", filter=answering(no), post_filter=answering((None, no)))
+        Stage(refusing, nodes=[node()], profiles=[Profile(["No", "PrioritySort"])]).run(pod())
+        assert not [each for each in caplog.records if each.levelname == "ERROR"]
+
+
 @pytest.mark.parametrize(
     ("error", "is_traced"),
     [(RuntimeError("a bug"), True), (KschedfwError("it is gated"), False)],

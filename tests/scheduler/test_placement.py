@@ -225,7 +225,10 @@ class TestPreemption:
         )
         stage.run(make_pod("high").priority(10).requests(cpu=2).build())
         assert stage.place("high") is Place.BACKOFF
-        assert "making room for default/high failed: preemption: OSError: database is locked" in caplog.text
+        assert (
+            'making room for default/high failed: running PostFilter plugin "DefaultPreemption": '
+            "preemption: OSError: database is locked" in caplog.text
+        )
 
 
 class TestClustersThatLoseAnswers:
