@@ -339,8 +339,10 @@ def pod_group_post_filter(
 def events_to_register() -> Sequence[ClusterEvent]:
     """Name the cluster events that may make a pod schedulable which this plugin rejected.
 
-    Called once, when the framework is made. A plugin that rejects pods and registers nothing has its pods
-    retried on every event. An event that never happens, such as UPDATE_POD_LABEL of a NODE, is an error.
+    Called once, when the framework is made. An empty answer says that no event helps: the pods that the plugin
+    rejected are retried at their `retry_at`, else after five minutes. Without this hook they are retried on every
+    event or, if `pre_filter` and `filter` alone reject pods and are pure, on changes of what these read. An event
+    that never happens, such as UPDATE_POD_LABEL of a NODE, is an error.
     """
 
 

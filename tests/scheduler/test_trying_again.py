@@ -184,6 +184,17 @@ class TestTryingAgain:
         assert stage.run(after=1) == 1
         assert stage.node_of() == "n"
 
+    @pytest.mark.parametrize(("events", "retried"), [(None, True), ([], False), ([NODE_ADDED], True)])
+    def test_on_every_event_without_the_hook_and_on_none_if_it_names_none(
+        self, events: list[ClusterEvent] | None, retried: bool
+    ) -> None:
+        hooks = {} if events is None else {"events_to_register": answering(events)}
+        stage = Stage(plugin("No", filter=answering(Status.unschedulable("no")), **hooks), nodes=[node()])
+        stage.run(pod())
+        stage.add(node("other"))
+        assert (stage.run(after=MINUTE) > 0) is retried
+        assert stage.run(after=6 * MINUTE) > 0
+
     def test_when_the_plugin_says_so(self) -> None:
         answers = [Status.pending("not yet")]
         claims = ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
