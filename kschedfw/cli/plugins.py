@@ -130,7 +130,8 @@ def summary(registry: Registry, name: str) -> PluginSummary:
         distribution=registry.distribution(name) or "",
         replaces=tuple(registry.replaced(name)),
         where=f"{plugin.__module__}:{plugin.__qualname__}",
-        doc=inspect.getdoc(plugin) or "",
+        # Its own: getdoc would take the one of the base, Plugin.
+        doc=inspect.cleandoc(plugin.__doc__ or ""),
         points=tuple(point.value for point in ExtensionPoint if point in points),
         hooks=hooks_of(plugin),
         reads=plugin.reads.value if plugin.reads is not None else "",

@@ -272,6 +272,17 @@ class TestShow:
         out = run(capsys, "show", "Racks")[1]
         assert "\n\nThat is so for those in other racks:\n\n* upper ones\n* lower ones\n" in out
 
+    def test_one_without_a_docstring_says_so(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Made, as a class statement would be told to have a docstring.
+        bare = type("Bare", (Plugin,), {"name": "Bare", "filter": Rack.filter})
+        registry = Registry(entry_points=False)
+        registry.register(bare)
+        monkeypatch.setattr(plugins, "Registry", lambda: registry)
+        assert "It has no docstring." in run(capsys, "show", "Bare")[1]
+        assert printed_json(capsys, "show", "Bare")["doc"] == ""
+
     def test_one_without_arguments_says_so(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert "It takes no arguments." in run(capsys, "show", "NodeName")[1]
 
