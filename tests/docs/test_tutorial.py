@@ -99,8 +99,8 @@ def test_it_works_as_the_tutorial_says(tmp_path: Path, environment: dict[str, st
         encoding="utf-8",
     )
     assert kept.returncode == 0, kept.stderr
-    checks = ("ruff check", "ruff format --check")
-    for check in checks:  # what it makes is as clean as what it began with
+    checks = ("ruff check", "ruff format --check", "mypy")
+    for check in checks:  # those of the project's own workflow
         result = subprocess.run(
             [sys.executable, "-m", *check.split()],
             check=False,
@@ -108,7 +108,7 @@ def test_it_works_as_the_tutorial_says(tmp_path: Path, environment: dict[str, st
             capture_output=True,
             encoding="utf-8",
         )
-        assert result.returncode == 0, result.stdout
+        assert result.returncode == 0, f"{check}: {result.stdout}{result.stderr}"
 
 
 def test_the_first_line_works_from_a_checkout(environment: dict[str, str]) -> None:

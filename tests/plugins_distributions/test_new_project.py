@@ -60,7 +60,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-# The tutorial's project passes ruff each time: tests/docs/test_tutorial.py.
+# The tutorial's project passes them each time: tests/docs/test_tutorial.py.
 @pytest.mark.parametrize(
     "kinds",
     [
