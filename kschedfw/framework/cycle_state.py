@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from kschedfw.api import KschedfwError, Pod
+from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.status import PluginFailure, text_of
 
 T = TypeVar("T")
 
@@ -44,6 +46,13 @@ class StateKey(Generic[T]):
 def _not_a_key(key: object) -> TypeError:
     return TypeError(
         f"key: expected a StateKey, found {key!r}; make one beside the plugin: KEY = StateKey[int]({str(key)!r})"
+    )
+
+
+def _not_cloned(name: str, value: object, error: BaseException) -> PluginFailure:
+    return PluginFailure(
+        f"{name}: {type(value).__name__}.clone failed in a copy of the cycle state: {text_of(error)}; it is a method "
+        "without arguments that returns a copy, and a value that is never changed after its write needs none"
     )
 
 
@@ -99,8 +108,15 @@ class CycleState:
             raise _not_a_key(key) from None
 
     def find(self, key: StateKey[T]) -> T | None:
-        """Return the value under the key; None if nothing was written under it."""
-        return self._data.get(key.name)  # type: ignore[return-value]  # as in `read`
+        """Return the value under the key; None if nothing was written under it.
+
+        Raises:
+            TypeError: `key` is no StateKey.
+        """
+        try:
+            return self._data.get(key.name)  # type: ignore[return-value]  # as in `read`
+        except AttributeError:
+            raise _not_a_key(key) from None
 
     def write(self, key: StateKey[T], value: T) -> None:
         """Write the value under the key, in place of an earlier one.
@@ -114,8 +130,15 @@ class CycleState:
             raise _not_a_key(key) from None
 
     def delete(self, key: StateKey[T]) -> None:
-        """Delete the key, if it was written."""
-        self._data.pop(key.name, None)
+        """Delete the key, if it was written.
+
+        Raises:
+            TypeError: `key` is no StateKey.
+        """
+        try:
+            self._data.pop(key.name, None)
+        except AttributeError:
+            raise _not_a_key(key) from None
 
     @property
     def is_empty(self) -> bool:
@@ -127,16 +150,26 @@ class CycleState:
         self._data.update(other._data)
 
     def __contains__(self, key: StateKey[T]) -> bool:
-        return key.name in self._data
+        try:
+            return key.name in self._data
+        except AttributeError:
+            raise _not_a_key(key) from None
 
     def clone(self) -> CycleState:
-        """Return a copy. Later writes to the copy don't show in this state."""
-        copy = CycleState()
+        """Return a copy. Later writes to the copy don't show in this state.
+
+        Raises:
+            PluginFailure: the `clone` of a value failed, or is no method; names the key.
+        """
+        copy, data = CycleState(), self._data
         # What isinstance(value, Clonable) asks, but a hundred times as fast.
-        copy._data = {
-            name: value if (clone := getattr(value, "clone", None)) is None else clone()
-            for name, value in self._data.items()
-        }
+        name = ""
+        try:
+            for name, value in data.items():
+                clone = getattr(value, "clone", None)
+                copy._data[name] = value if clone is None else clone()
+        except HOOK_FAILURES as error:
+            raise _not_cloned(name, data[name], error) from error
         copy.plan = self.plan
         copy.record_plugin_metrics = self.record_plugin_metrics
         copy.skip_filter_plugins = self.skip_filter_plugins

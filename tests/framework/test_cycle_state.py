@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from kschedfw import CycleState, KschedfwError, StateKey
 from kschedfw.framework.cycle_state import Clonable, StateKeyError
+from kschedfw.framework.status import PluginFailure
 
 COUNTS = StateKey["Counts"]("Rack.counts")
 NAMES = StateKey[list[str]]("Rack.names")
@@ -96,11 +100,47 @@ class TestClone:
         assert clone.skip_score_plugins == {"B"}
 
 
-def test_a_text_is_no_key() -> None:
+class Torn:
+    """State whose clone fails."""
+
+    def clone(self) -> Torn:
+        raise KeyError("rack")
+
+
+class Named:
+    """State with an attribute that has the name of the method."""
+
+    clone = "dolly"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Torn(), "Torn.clone failed .*: KeyError: 'rack'"),
+        (Named(), "Named.clone failed .*: TypeError: 'str'"),
+    ],
+)
+def test_a_clone_that_fails_names_the_key_and_the_value(value: object, text: str) -> None:
     state = CycleState()
+    state.write(StateKey[object]("Rack.size"), 3)
+    state.write(StateKey[object]("Rack.counts"), value)
+    with pytest.raises(PluginFailure, match=rf"^Rack\.counts: {text}") as caught:
+        state.clone()
+    assert isinstance(caught.value.__cause__, KeyError | TypeError)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda state, key: state.write(key, 1),
+        lambda state, key: state.read(key),
+        lambda state, key: state.find(key),
+        lambda state, key: state.delete(key),
+        lambda state, key: key in state,
+    ],
+)
+def test_a_text_is_no_key(use: Callable[[CycleState, Any], object]) -> None:
     with pytest.raises(
         TypeError, match=r"key: expected a StateKey, found 'k'; .* KEY = StateKey\[int\]\('k'\)"
     ):
-        state.write("k", 1)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"key: expected a StateKey, found 'k'"):
-        state.read("k")  # type: ignore[arg-type]
+        use(CycleState(), "k")
