@@ -7,6 +7,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 
@@ -23,15 +24,36 @@ MIN_NODE_SCORE = 0
 MAX_NODE_SCORE = 100
 
 
+def _names(node_names: Iterable[str]) -> frozenset[str]:
+    # The set that a plugin keeps for many pods isn't looked at each time.
+    if type(node_names) is frozenset:
+        return node_names
+    # A lone name would be read as a set of one-letter names.
+    if isinstance(node_names, str):
+        raise TypeError(
+            f"node_names: expected several names, found one: {node_names!r}; write [{node_names!r}]"
+        )
+    if not isinstance(node_names, Iterable):
+        raise TypeError(f"node_names: expected names, found {node_names!r}")
+    names = frozenset(node_names)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"node_names: expected names, found {name!r}")
+    return names
+
+
 @frozen
 class PreFilterResult:
-    """The only nodes on which a pod may still fit after pre_filter, by name. Names of unknown nodes are ignored."""
+    """The only nodes on which a pod may still fit after pre_filter, by name. Names of unknown nodes are ignored.
 
-    node_names: frozenset[str]
+    Raises TypeError where the names are a single text, or no texts.
+    """
+
+    node_names: frozenset[str] = attrs.field(converter=_names)
 
     @classmethod
     def of(cls, node_names: Iterable[str]) -> PreFilterResult:
-        return cls(frozenset(node_names))
+        return cls(_names(node_names))
 
     def intersect(self, other: PreFilterResult | None) -> PreFilterResult:
         return self if other is None else PreFilterResult(self.node_names & other.node_names)

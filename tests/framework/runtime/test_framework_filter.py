@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -130,6 +131,23 @@ class TestPreFilter:
         assert status.code is Code.ERROR
         assert status.plugin == "A"
         assert status.message == f'running PreFilter plugin "A": {text}'
+
+    @pytest.mark.parametrize("make", [PreFilterResult, PreFilterResult.of])
+    @pytest.mark.parametrize(
+        ("names", "text"),
+        [
+            ("n0", r"node_names: expected several names, found one: 'n0'; write \['n0'\]"),
+            (5, "node_names: expected names, found 5"),
+            ([5], "node_names: expected names, found 5"),
+        ],
+    )
+    def test_a_lone_text_is_no_set_of_names(
+        self, make: Callable[[Any], PreFilterResult], names: object, text: str
+    ) -> None:
+        with pytest.raises(TypeError, match=text):
+            make(names)
+        _, status, _ = pre_filter(plugin("A", pre_filter=lambda: make(names)))
+        assert status.message.startswith('running PreFilter plugin "A": TypeError: node_names: expected')
 
     def test_an_exception_keeps_its_traceback(self) -> None:
         def break_down() -> None:

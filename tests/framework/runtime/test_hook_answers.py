@@ -75,6 +75,13 @@ def _raising_iterator() -> Iterator[object]:
     raise SystemExit(0)
 
 
+def _forged(names: object) -> PreFilterResult:
+    """A result with names that its constructor refuses."""
+    result = PreFilterResult.of([])
+    object.__setattr__(result, "node_names", names)
+    return result
+
+
 RUBBISH: Mapping[str, Callable[[], object]] = {
     "an empty text": lambda: "",
     "a text": lambda: "yes",
@@ -116,8 +123,8 @@ RUBBISH: Mapping[str, Callable[[], object]] = {
     "a mock of a placement": lambda: Mock(spec=GroupPlacement),
     "an object of 2^40 items": _Long,
     "an object that exits whatever is done with it": _Raising,
-    "a pre_filter result of a number": lambda: PreFilterResult(5),  # type: ignore[arg-type]
-    "a pre_filter result of a text": lambda: PreFilterResult("n0"),  # type: ignore[arg-type]
+    "a pre_filter result of a number": lambda: _forged(5),
+    "a pre_filter result of a text": lambda: _forged("n0"),
     "a nomination without a status": lambda: (PostFilterResult.nominate("n0"),),
     "a nomination to a number": lambda: (PostFilterResult(5, "x"), None),  # type: ignore[arg-type]
     "a pre-flight of texts": lambda: PreBindPreFlightResult("yes", "no"),  # type: ignore[arg-type]
