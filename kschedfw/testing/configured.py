@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from kschedfw import Profile, Registry, SchedulerConfiguration, load_configuration
+from kschedfw.api.spelling import did_you_mean
+from kschedfw.framework.errors import ProfileError
 from kschedfw.scheduler.select import FirstByNameSelector, HostSelector
+from kschedfw.scheduler.setup import profiles_of
 
 Configuration: TypeAlias = SchedulerConfiguration | Path | str
 """A configuration, or the path of its file; relative paths start at the working directory."""
@@ -26,6 +29,37 @@ def given_configuration(
     if configuration is not None and profiles is not None:
         raise ValueError("give a configuration or profiles, not both: a configuration has its own")
     return None if configuration is None else read_configuration(configuration, registry)
+
+
+def wrong_args(args: object, registry: Registry, plugins: Sequence[str]) -> str:
+    """Return what is wrong with arguments that aren't those of plugins that the registry offers; empty if all are.
+
+    A configuration may have arguments of other plugins, as in kube-scheduler. In a test of the `plugins` they are a
+    mistake.
+    """
+    known = registry.names()
+    if not isinstance(args, Mapping):
+        return f"args: expected a mapping from names of plugins, found {type(args).__name__}"
+    for name in args:
+        if name in known:
+            continue
+        if registry.is_blocked(name):
+            return f"args: plugin {name!r} is blocked in this registry"
+        example = plugins[0] if plugins else known[0]
+        return (
+            f"args: no plugin has the name {name!r}{did_you_mean(str(name), known)}; arguments are given by their "
+            f"plugin's name: args={{{example!r}: …}}"
+        )
+    return ""
+
+
+def profile_of(configuration: SchedulerConfiguration, name: str | None) -> Profile:
+    """Return the profile of that scheduler name, or the first one. Raise ProfileError if there is none."""
+    profiles = {profile.scheduler_name: profile for profile in profiles_of(configuration)}
+    chosen = next(iter(profiles.values())) if name is None else profiles.get(name)
+    if chosen is None:
+        raise ProfileError(f"no profile is named {name!r}; there is {', '.join(profiles)}")
+    return chosen
 
 
 def tie_breaker(seed: int | None) -> HostSelector | None:

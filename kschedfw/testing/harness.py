@@ -10,6 +10,7 @@ from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Score
 from kschedfw.framework.clock import Clock, SystemClock
 from kschedfw.framework.cycle_state import CycleState
+from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.events import QueueingHint
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.hookspecs import HOOKS
@@ -25,6 +26,7 @@ from kschedfw.framework.runtime.framework import Framework
 from kschedfw.framework.runtime.registry import Registry
 from kschedfw.framework.status import Status
 from kschedfw.scheduler.event_handlers import events_between
+from kschedfw.testing.configured import wrong_args
 from kschedfw.testing.manifest_reader import ManifestReader
 
 ObjectT = TypeVar("ObjectT", Node, Pod)
@@ -34,6 +36,24 @@ _WITH_STATUS: Final = tuple(
     spec.name for spec in HOOKS.values() if spec.codes is not None and set(spec.arguments) <= _GIVEN
 )
 """The hooks that answer with a status, of which `own_status` has all arguments."""
+
+
+def _check_given(pod: object, node_name: object = "") -> None:
+    """Raise TypeError unless these are a pod and the name of a node."""
+    if isinstance(pod, Mapping):
+        raise TypeError("pod: expected a Pod, found a mapping; harness.pod(…) makes one of a manifest")
+    _check_is(Pod, "pod", pod, "a Pod")
+    _check_is(str, "node_name", node_name, "the name of a node")
+
+
+def _check_is(kind: type, argument: str, given: object, expected: str) -> None:
+    if not isinstance(given, kind):
+        hint = (
+            f"; {type(given).__name__}.build() makes it"
+            if hasattr(given, "build") and kind is not str
+            else ""
+        )
+        raise TypeError(f"{argument}: expected {expected}, found {type(given).__name__}{hint}")
 
 
 class FrameworkHarness:
@@ -47,6 +67,8 @@ class FrameworkHarness:
     are on their nodes; `objects` are further objects in the cluster (namespaces, services …). `feature_gates` say which
     version of Kubernetes the plugins decide as. Everything runs on the caller's thread, and `random` is seeded with 0,
     so that tests are deterministic.
+
+    `args` are by the plugins' names. Those of a plugin that is neither given nor installed are a ProfileError.
 
     Nodes and pods may be manifests. They are read as from a file, or with `lenient` less strictly: names, uids and
     containers may be missing, several may have the same name, and what the API server would refuse is accepted. Of
@@ -69,6 +91,8 @@ class FrameworkHarness:
             plugin if isinstance(plugin, str) else registry.register(plugin, replace=True).name
             for plugin in plugins
         ]
+        if problem := wrong_args(args or {}, registry, names):
+            raise ProfileError(problem)
         self._manifests = ManifestReader(lenient=lenient)
         self.cluster = InMemoryCluster(objects)
         # As stored, with the uids that the cluster gives.
@@ -105,6 +129,7 @@ class FrameworkHarness:
 
         Return the nodes that are left (None: all), and the combined status of all pre_filters.
         """
+        _check_given(pod)
         self.state = CycleState()
         result, status, self._narrowing = self.framework.run_pre_filter_plugins(self.state, pod)
         return result, status
@@ -176,6 +201,7 @@ class FrameworkHarness:
             TypeError: the answer isn't a status.
             Exception: whatever the hook raises.
         """
+        _check_given(pod, node_name)
         if hook not in _WITH_STATUS:
             raise ValueError(
                 f"{hook!r} gives no status alone; these hooks do: {', '.join(sorted(_WITH_STATUS))}"
@@ -216,6 +242,10 @@ class FrameworkHarness:
             ValueError: both objects are None, or there is no plugin of this name.
             Exception: whatever the hint raises; for a scheduler that counts as QUEUE.
         """
+        _check_given(pod)
+        for argument, given in (("old", old), ("new", new)):
+            if given is not None:
+                _check_is(Named, argument, given, "an object of the API")
         if plugin and plugin not in self.framework.plugins:
             raise ValueError(f"plugin={plugin!r}: the harness has {', '.join(self.framework.plugins)}")
         happened = list(events_between(old, new))
@@ -232,29 +262,37 @@ class FrameworkHarness:
         return QueueingHint.SKIP
 
     def reserve(self, pod: Pod, node_name: str) -> Status:
+        _check_given(pod, node_name)
         return self.framework.run_reserve_plugins_reserve(self.state, pod, node_name)
 
     def unreserve(self, pod: Pod, node_name: str) -> None:
         """Run unreserve. Raise AssertionError if the plugin raises, since unreserve can't fail."""
+        _check_given(pod, node_name)
         for failure in self.framework.run_reserve_plugins_unreserve(self.state, pod, node_name):
             raise AssertionError(failure.message) from failure.error
 
     def permit(self, pod: Pod, node_name: str) -> Status:
+        _check_given(pod, node_name)
         return self.framework.run_permit_plugins(self.state, pod, node_name)
 
     def pre_enqueue(self, pod: Pod) -> Status:
+        _check_given(pod)
         return self.framework.run_pre_enqueue_plugins(pod)
 
     def pre_bind_pre_flight(self, pod: Pod, node_name: str) -> Status:
+        _check_given(pod, node_name)
         return self.framework.run_pre_bind_pre_flights(self.state, pod, node_name)
 
     def pre_bind(self, pod: Pod, node_name: str) -> Status:
+        _check_given(pod, node_name)
         return self.framework.run_pre_bind_plugins(self.state, pod, node_name)
 
     def bind(self, pod: Pod, node_name: str) -> Status:
+        _check_given(pod, node_name)
         return self.framework.run_bind_plugins(self.state, pod, node_name)
 
     def post_bind(self, pod: Pod, node_name: str) -> None:
         """Run post_bind. Raise AssertionError if the plugin raises, since post_bind can't fail."""
+        _check_given(pod, node_name)
         for failure in self.framework.run_post_bind_plugins(self.state, pod, node_name):
             raise AssertionError(failure.message) from failure.error

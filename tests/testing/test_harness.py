@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,7 @@ from kschedfw import (
 from kschedfw.api.meta import ObjectMeta
 from kschedfw.api.workloads import Namespace
 from kschedfw.explain import Score
+from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.testing import FakeClock, FrameworkHarness
 from tests.framework.support import PluginClass, answering, nodes, plugin, pod
@@ -166,6 +168,22 @@ class TestSurroundings:
             "InterPodAffinity", args={"InterPodAffinity": {"hardPodAffinityWeight": 7}}
         )
         assert harness.framework.plugins["InterPodAffinity"].args.hard_pod_affinity_weight == 7
+
+    @pytest.mark.parametrize(
+        ("args", "text"),
+        [
+            (
+                {"racks": [1]},
+                "args: no plugin has the name 'racks'.*; .* by their plugin's name: args={'Rack': …}",
+            ),
+            ({"Rakc": None}, r"no plugin has the name 'Rakc' \(did you mean Rack\?\)"),
+            (["Rack"], "args: expected a mapping from names of plugins, found list"),
+        ],
+    )
+    def test_arguments_are_those_of_plugins(self, args: Any, text: str) -> None:
+        FrameworkHarness(Rack, nodes=NODES, args={"NodeResourcesFit": {}, "Rack": None})
+        with pytest.raises(ProfileError, match=text):
+            FrameworkHarness(Rack, nodes=NODES, args=args)
 
     def test_plugins_find_nodes_pods_and_other_objects_in_the_cluster(self) -> None:
         namespace = Namespace(metadata=ObjectMeta(name="team-a"))
@@ -329,6 +347,43 @@ class TestHint:
             self.harness.hint(POD, None, self.before, plugin="Chosy")
         with pytest.raises(ValueError, match="nobody can subscribe to changes of Namespace"):
             self.harness.hint(POD, None, Namespace(ObjectMeta(name="default")))
+
+
+class TestMistaken:
+    """What is no pod, or no node's name, is refused before a hook gets it."""
+
+    harness = FrameworkHarness(Choosy, nodes=[make_node("a").build()])
+
+    @pytest.mark.parametrize(
+        "hook",
+        [
+            *("pre_enqueue", "pre_filter", "filter", "score", "scores", "own_status", "hint", "reserve"),
+            *("unreserve", "permit", "pre_bind_pre_flight", "pre_bind", "bind", "post_bind"),
+        ],
+    )
+    def test_a_builder_is_no_pod(self, hook: str) -> None:
+        before = ["filter"] if hook == "own_status" else []
+        after: dict[str, Sequence[object]] = {
+            **dict.fromkeys(("pre_enqueue", "pre_filter", "filter", "score", "scores"), ()),
+            "hint": (None, make_node("a").build()),
+        }
+        with pytest.raises(
+            TypeError, match=r"^pod: expected a Pod, found PodBuilder; PodBuilder\.build\(\) makes it"
+        ):
+            getattr(self.harness, hook)(*before, make_pod(), *after.get(hook, ["a"]))
+
+    def test_other_mistakes(self) -> None:
+        harness: Any = self.harness
+        with pytest.raises(
+            TypeError, match=r"pod: expected a Pod, found a mapping; harness\.pod\(…\) makes one"
+        ):
+            harness.filter({"metadata": {"name": "p"}})
+        with pytest.raises(TypeError, match=r"node_name: expected the name of a node, found Node$"):
+            harness.reserve(POD, make_node("a").build())
+        with pytest.raises(
+            TypeError, match=r"new: expected an object of the API, found NodeBuilder; NodeBuilder\.b"
+        ):
+            harness.hint(POD, None, make_node("a"))
 
 
 class TestManifests:
