@@ -58,11 +58,9 @@ _MARKER = (
     "has; objects of the cluster, or their manifests; the seed of all chance; whether plugins of other distributions "
     "are there, too"
 )
-
-
 _PROFILES = (
-    "register the profiles default and nightly of Hypothesis: few examples that are the same each time, for "
-    "nightly many new ones, and no limit of time"
+    "register the profiles default and nightly of Hypothesis: few examples that are the same each time, for nightly "
+    "many new ones, and no limit of time"
 )
 
 
@@ -98,10 +96,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return _SuiteFile.from_parent(parent, path=file_path)
 
 
-_SUITES = (
-    ".kschedfw.yaml",
-    ".kschedfw.yml",
-)  # `kschedfw.testing.cases.SUFFIXES`, which takes a while to import
+# `kschedfw.testing.cases.SUFFIXES`, which takes a while to import.
+_SUITES = (".kschedfw.yaml", ".kschedfw.yml")
 
 
 class _SuiteFile(pytest.File):
@@ -162,12 +158,12 @@ class _Options:
         seed: int = 0,
         entry_points: bool = False,
     ) -> None:
-        self.plugins = tuple(plugins)
+        self.plugins = _listed("plugins", plugins)
         self.profile = profile
-        self.args = dict(args or {})
+        self.args = args or {}
         self.configuration = configuration
         self.scheduler_name = scheduler_name
-        self.objects = tuple(objects)
+        self.objects = _listed("objects", objects)
         self.seed = seed
         self.entry_points = entry_points
 
@@ -176,10 +172,13 @@ class _Options:
         """Why what it says can't be meant; empty if it can."""
         if self.configuration is None:
             return "" if self.scheduler_name is None else "scheduler_name is for a configuration's profiles"
-        names = [plugin for plugin in self.plugins if isinstance(plugin, str)]
-        if self.profile is not None or self.args or names:
+        if self.profile is not None or self.args or any(isinstance(each, str) for each in self.plugins):
             return "with a configuration there is no profile, no args and no name in plugins: it says all that itself"
         return ""
+
+    @property
+    def names(self) -> list[str]:
+        return [plugin if isinstance(plugin, str) else plugin.name for plugin in self.plugins]
 
     @property
     def random(self) -> Random:
@@ -188,9 +187,22 @@ class _Options:
         return Random(self.seed)
 
 
+def _listed(argument: str, given: object) -> tuple[Any, ...]:
+    """Return what is given as a tuple. A single thing is refused: a text or a manifest would be taken apart."""
+    if isinstance(given, Iterable) and not isinstance(given, str | Mapping):
+        return tuple(given)
+    found = getattr(given, "__name__", type(given).__name__)
+    _refuse(f"{argument}: expected a list, found {found}; write {argument}=[…]")
+
+
 def _refuse(why: str) -> NoReturn:
     """End the test with one line, without what was raised before."""
     raise pytest.fail.Exception(f"pytest.mark.kschedfw: {why}", pytrace=False) from None
+
+
+def _remedy(problem: str, options: _Options) -> str:
+    blocked = "is blocked in this registry" in problem and not options.entry_points
+    return "; for plugins of installed distributions give the marker entry_points=True" if blocked else ""
 
 
 @pytest.fixture
@@ -230,11 +242,7 @@ def _kschedfw_configuration(
     except TypeError as error:
         _refuse(str(error))
     except KschedfwError as error:
-        blocked = "is blocked in this registry" in str(error) and not _kschedfw_options.entry_points
-        remedy = (
-            "; for plugins of installed distributions give the marker entry_points=True" if blocked else ""
-        )
-        _refuse(f"configuration {given}: {error}{remedy}")
+        _refuse(f"configuration {given}: {error}{_remedy(str(error), _kschedfw_options)}")
     except OSError as error:
         _refuse(f"configuration {given}: {error} (a relative path starts from the test's own file)")
 
@@ -251,6 +259,7 @@ def kschedfw_clock() -> FakeClock:
 def kschedfw_registry(_kschedfw_options: _Options) -> Registry:
     """The in-tree plugins, and the marker's classes; those of other distributions with `entry_points=True`."""
     from kschedfw.framework.runtime.registry import Registry
+    from kschedfw.testing.configured import wrong_args
 
     registry = Registry()
     for plugin in _kschedfw_options.plugins:
@@ -262,6 +271,8 @@ def kschedfw_registry(_kschedfw_options: _Options) -> Registry:
             # None: a class of the test's. DynamicResources of kschedfw-devices belongs to the default profile.
             if distribution is not None and not distribution.startswith(("kschedfw ", "kschedfw-devices ")):
                 registry.block(name)
+    if problem := wrong_args(_kschedfw_options.args, registry, _kschedfw_options.names):
+        _refuse(f"{problem}{_remedy(problem, _kschedfw_options)}")
     return registry
 
 
@@ -282,30 +293,21 @@ def kschedfw_cluster(_kschedfw_options: _Options) -> InMemoryCluster:
 def _kschedfw_profile(
     _kschedfw_options: _Options, _kschedfw_configuration: SchedulerConfiguration | None
 ) -> Profile:
-    if _kschedfw_configuration is not None:
-        return _chosen_profile(_kschedfw_configuration, _kschedfw_options.scheduler_name)
     from kschedfw.config import default_profile
+    from kschedfw.framework.errors import ProfileError
     from kschedfw.framework.profile import EnabledPlugin, Profile
+    from kschedfw.testing.configured import profile_of
 
-    options = _kschedfw_options
+    options, default = _kschedfw_options, default_profile()
+    if _kschedfw_configuration is not None:
+        try:
+            return profile_of(_kschedfw_configuration, options.scheduler_name)
+        except ProfileError as error:
+            _refuse(str(error))
     if options.profile is not None:
         return options.profile
-    default = default_profile()
-    names = [plugin if isinstance(plugin, str) else plugin.name for plugin in options.plugins]
-    added = [EnabledPlugin(name) for name in names if name not in default.plugin_names]
+    added = [EnabledPlugin(name) for name in options.names if name not in default.plugin_names]
     return Profile([*default.multi_point, *added], args=options.args)
-
-
-def _chosen_profile(configuration: SchedulerConfiguration, name: str | None) -> Profile:
-    """The profile of that name, or the first one."""
-    from kschedfw.scheduler.setup import profiles_of
-
-    profiles = {profile.scheduler_name: profile for profile in profiles_of(configuration)}
-    chosen = next(iter(profiles.values())) if name is None else profiles.get(name)
-    if chosen is None:
-        known = ", ".join(profiles)
-        _refuse(f"no profile is named {name!r}; there is {known}")
-    return chosen
 
 
 @pytest.fixture

@@ -282,6 +282,17 @@ WRONG = [
     ("configuration='strange.yaml'", "give the marker entry_points=True"),
     ("objects=[{}]", "objects: kind: Required value"),
     ("objects=['a']", "objects: expected an object or its manifest, a mapping; found str"),
+    ("objects={'kind': 'Node'}", "kschedfw: objects: expected a list, found dict; write objects=[…]"),
+    ("objects=5", "kschedfw: objects: expected a list, found int; write objects=[…]"),
+    ("plugins=int", "kschedfw: plugins: expected a list, found int; write plugins=[…]"),
+    ("plugins='Stranger'", "kschedfw: plugins: expected a list, found str; write plugins=[…]"),
+    ("args={'NodeResourceFit': {}}", "has the name 'NodeResourceFit' (did you mean NodeResourcesFit?)"),
+    ("args={'Gagn': {}}", "kschedfw: args: no plugin has the name 'Gagn'"),
+    (
+        "args={'Stranger': {}}",
+        "args: plugin 'Stranger' is blocked in this registry; for plugins of installed",
+    ),
+    ("args=['Gagn']", "args: expected a mapping from names of plugins, found list"),
     ("scheduler_name='x'", "scheduler_name is for a configuration's profiles"),
 ]
 
