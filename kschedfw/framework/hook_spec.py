@@ -12,7 +12,7 @@ from kschedfw.api.records import frozen
 from kschedfw.framework.metrics import MeasuredPoint
 from kschedfw.framework.plugin import PROJECT
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.status import Code
+from kschedfw.framework.status import Code, Status
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 
@@ -41,6 +41,22 @@ class HookSpec:
     measured: MeasuredPoint | None
     codes: frozenset[Code] | None
     goes_with: str | None
+
+    def explained(self, status: Status) -> Status:
+        """Return an ERROR that names the codes that the hook may give, if the status has another and says no more.
+
+        Other statuses are returned as they are. In kube-scheduler such a status is an error with the text
+        `%!w(<nil>)`, or without a text.
+        """
+        if status.code in (Code.SUCCESS, Code.ERROR) or status.code in (self.codes or ()):
+            return status
+        # Only a refusal's reasons are the text of its error.
+        if status.is_rejected and status.reasons:
+            return status
+        told = f" ({status.message})" if status.reasons else ""
+        *others, last = map(str, sorted({Code.SUCCESS, Code.ERROR, *(self.codes or ())}))
+        may = f"{', '.join(others)} or {last}"
+        return Status.from_error(f"{status.code}{told}, but {self.name} may answer only {may}")
 
 
 def hookspec(

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.nodes.arrays import Codes
 from kschedfw.framework.results import Verdicts
 from kschedfw.framework.status import Status
@@ -75,4 +76,4 @@ def refusal(status: Status, plugin: str) -> Status:
     """Return a filter's answer with its plugin named. A code that filters may not give becomes an ERROR."""
     if status.is_rejected:
         return status.with_plugin(plugin)
-    return status.prefixed(f'running "{plugin}" filter plugin', plugin)
+    return HOOKS["filter"].explained(status).prefixed(f'running "{plugin}" filter plugin', plugin)

@@ -40,7 +40,8 @@ def named(status: Status, hook: str, plugin: str) -> Status:
     """Return the status of a failed hook with its plugin: a refusal stays one, anything else becomes an ERROR."""
     if status.is_rejected:
         return status.with_plugin(plugin)
-    return status.prefixed(f'running {HOOKS[hook].measured} plugin "{plugin}"', plugin)
+    spec = HOOKS[hook]
+    return spec.explained(status).prefixed(f'running {spec.measured} plugin "{plugin}"', plugin)
 
 
 def first_failure(hook: str, functions: Iterable[tuple[str, Hook]], *arguments: object) -> Status:
@@ -81,7 +82,8 @@ def first_success(
         if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return own_result, status.with_plugin(name)
         if not status.is_rejected:
-            return None, Status.from_error(status.as_error()).with_plugin(name)
+            failure = HOOKS["post_filter"].explained(status).as_error()
+            return None, Status.from_error(failure).with_plugin(name)
         # Remembered past this plugin: a nomination to clear is returned even if later plugins only
         # refuse.
         if own_result is not None and own_result.mode is not NominatingMode.NOOP:

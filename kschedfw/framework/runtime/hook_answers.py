@@ -147,7 +147,9 @@ def as_room(hook: str, answer: object) -> tuple[PostFilterResult | None, Status]
 def as_integer(hook: str, answer: object) -> int:
     """Return a raw score, which fits int64."""
     if type(answer) is Status:
-        raise PluginFailure(answer.message or str(answer.code)) from answer.as_error()
+        if answer.code is Code.ERROR or (answer.is_rejected and answer.reasons):
+            raise PluginFailure(answer.message or str(answer.code)) from answer.as_error()
+        raise PluginFailure(f"{hook} must return {EXPECTED[hook]}, not a Status of the code {answer.code}")
     if not _is_integer(answer):
         raise _wrong(hook, answer)
     score = int(answer)

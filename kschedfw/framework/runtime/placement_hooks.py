@@ -58,7 +58,9 @@ class PlacementHooks:
             except HOOK_FAILURES as error:
                 answer = Status.from_error(error)
             if isinstance(answer, Status):
-                status = Status.from_error(answer.as_error()) if not answer.is_rejected else answer
+                status = answer
+                if not answer.is_rejected:
+                    status = Status.from_error(HOOKS["placement_generate"].explained(answer).as_error())
                 return (), status.with_plugin(name)
             return answer, _SUCCESS
         return (placement,), _SUCCESS
@@ -96,7 +98,8 @@ class PlacementHooks:
             if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return status.with_plugin(plugin)
             if status.code is not Code.UNSCHEDULABLE:
-                return Status.from_error(status.as_error()).with_plugin(plugin)
+                failure = HOOKS["pod_group_post_filter"].explained(status).as_error()
+                return Status.from_error(failure).with_plugin(plugin)
             reasons.extend(status.reasons)
             rejector = rejector or plugin
         return Status.unschedulable(*reasons).with_plugin(rejector)

@@ -39,6 +39,7 @@ from tests.framework.support import (
 )
 
 POD = pod()
+MAY = "may answer only Success, Error, Unschedulable, UnschedulableAndUnresolvable"
 
 
 def only(*names: str) -> Callable[[], object]:
@@ -116,7 +117,15 @@ class TestPreFilter:
         [
             (Status.from_error("no disk"), "no disk"),
             (Status.pending("later"), "later"),
-            (Status.wait(1, "soon"), "soon"),
+            (
+                Status.wait(1, "soon"),
+                f"Wait (soon), but pre_filter {MAY} or Skip",
+            ),
+            (
+                Status.pending(),
+                f"Pending, but pre_filter {MAY} or Skip",
+            ),
+            (Status.pending("no token"), "no token"),
             (ValueError("no disk"), "ValueError: no disk"),
             (KeyError(), "KeyError"),
             (42, "pre_filter must return None, a PreFilterResult of a set of names, or a Status, not 42"),
@@ -195,8 +204,8 @@ class TestFilter:
         ("answer", "text"),
         [
             (Status.from_error("no disk"), "no disk"),
-            (Status.skip(), "Skip"),
-            (Status.wait(1, "soon"), "soon"),
+            (Status.skip(), f"Skip, but filter {MAY} or Pending"),
+            (Status.wait(1, "soon"), f"Wait (soon), but filter {MAY} or Pending"),
             (ValueError("no disk"), "ValueError: no disk"),
             (True, "filter must return None or a Status, not True"),
         ],
@@ -587,7 +596,9 @@ class TestBatch:
         )
         verdicts = verdicts_on(make_framework(rack, nodes=nodes("n0", "n1")))
         assert verdicts["n0"].is_success
-        assert verdicts["error"].message == 'running "Rack" filter plugin: Skip'
+        assert verdicts["error"].message == (
+            f'running "Rack" filter plugin: Skip, but filter {MAY} or Pending'
+        )
 
     def test_refuse_makes_verdicts_of_one_reason(self) -> None:
         verdicts = Verdicts.refuse(np.array([True, False]), Status.unschedulable("too hot"))

@@ -45,11 +45,17 @@ def test_a_refusal_is_final_even_if_others_would_wait(refused: Status) -> None:
     assert len(framework.waiting_pods) == 0
 
 
+MAY = "may answer only Success, Error, Unschedulable, UnschedulableAndUnresolvable"
+
+
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
         (Status.from_error("no disk"), "no disk"),
-        (Status.skip(), "Skip"),
+        (
+            Status.skip(),
+            f"Skip, but permit {MAY}, Wait or Pending",
+        ),
         (ValueError("no disk"), "ValueError: no disk"),
         (10, "permit must return None or a Status, not 10"),
     ],

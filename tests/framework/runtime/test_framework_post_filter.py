@@ -63,7 +63,10 @@ def test_the_last_result_that_changes_something_is_kept() -> None:
     ("answer", "text"),
     [
         ((N1, Status.from_error("no disk")), "no disk"),
-        ((N1, Status.skip()), "Skip"),
+        (
+            (N1, Status.skip()),
+            "Skip, but post_filter may answer only Success, Error, Unschedulable or UnschedulableAndUnresolvable",
+        ),
         (
             (None, "no"),
             "post_filter must return a pair of a PostFilterResult or None and a Status or None, not (None, 'no')",

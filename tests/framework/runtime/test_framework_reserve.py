@@ -9,6 +9,7 @@ import pytest
 from kschedfw import Code, CycleState, Framework, Pod, Status
 from tests.framework.support import PluginClass, answering, make_framework, plugin, pod, traceback_names
 
+MAY = "may answer only Success, Error, Unschedulable, UnschedulableAndUnresolvable"
 POD = pod()
 
 
@@ -61,8 +62,8 @@ class TestPointsThatStopAtTheFirstFailure:
         ("answer", "text"),
         [
             (Status.from_error("no disk"), "no disk"),
-            (Status.wait(1, "soon"), "soon"),
-            (Status.skip(), "Skip"),
+            (Status.wait(1, "soon"), f"Wait (soon), but {{hook}} {MAY} or Pending"),
+            (Status.skip(), f"Skip, but {{hook}} {MAY} or Pending"),
             (ValueError("no disk"), "ValueError: no disk"),
             ("yes", "{hook} must return None or a Status, not 'yes'"),
         ],
@@ -142,7 +143,7 @@ class TestBind:
         [
             (Status.from_error("conflict"), "conflict"),
             (ValueError("conflict"), "ValueError: conflict"),
-            (Status.wait(1, "soon"), "soon"),
+            (Status.wait(1, "soon"), f"Wait (soon), but bind {MAY}, Skip or Pending"),
             (False, "bind must return None or a Status, not False"),
         ],
     )

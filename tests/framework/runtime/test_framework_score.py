@@ -86,6 +86,7 @@ class TestPreScore:
         ("answer", "text"),
         [
             (Status.unschedulable("no"), "no"),
+            (Status.unschedulable(), "Unschedulable, but pre_score may answer only Success, Error or Skip"),
             (Status.from_error("no disk"), "no disk"),
             (ValueError("no disk"), "ValueError: no disk"),
             (7, "pre_score must return None or a Status, not 7"),
@@ -176,6 +177,7 @@ class TestNormalize:
         [
             (Status.from_error("no disk"), "no disk"),
             (Status.unschedulable("no"), "no"),
+            (Status.skip(), "Skip, but normalize_score may answer only Success or Error"),
             (ValueError("no disk"), "ValueError: no disk"),
             ([1, 2], "scores must be int64 of shape (3,), not [1, 2]"),
             ([0.5, 1, 2], "scores must be int64 of shape (3,), not [0.5, 1, 2]"),
@@ -211,6 +213,8 @@ class TestScore:
         [
             (Status.from_error("no disk"), "no disk"),
             (Status.unschedulable("no"), "no"),
+            (Status.success(), "score must return an int, not a Status of the code Success"),
+            (Status.unschedulable(), "score must return an int, not a Status of the code Unschedulable"),
             (ValueError("no disk"), "ValueError: no disk"),
             (None, "score must return an int, not None"),
             (1.0, "score must return an int, not 1.0"),

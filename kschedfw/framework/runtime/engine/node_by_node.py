@@ -19,6 +19,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.diagnosis import NodeCodes
 from kschedfw.framework.handle import Handle
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.metrics import Operation
 from kschedfw.framework.nodes.arrays import Codes, IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -320,6 +321,7 @@ class NodeByNode:
                 continue
             status = call(hook_name, hook, state, pod, pod_info, node_info)
             if not status.is_success:
+                status = HOOKS[hook_name].explained(status)
                 return status.prefixed(f'running {operation} on PreFilter plugin "{name}"', name)
         return _SUCCESS
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from kschedfw.api.pod import Pod
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.nodes.node_info import NodeInfo
 from kschedfw.framework.results import PreFilterResult, no_nodes_left
 from kschedfw.framework.runtime.engine.kept import HookStep
@@ -63,6 +64,7 @@ def run_pre_filters(
                     # Of several the last one counts, as in kube-scheduler.
                     rejection = answer.with_plugin(name)
                 case _:
+                    answer = HOOKS["pre_filter"].explained(answer)
                     return None, answer.prefixed(f'running PreFilter plugin "{name}"', name), _NONE
         return result, rejection, frozenset(narrowing) if narrowing else _NONE
     finally:
@@ -97,6 +99,7 @@ def run_pre_scores(
             if status.is_skip:
                 skipped.append(name)
             elif not status.is_success:
+                status = HOOKS["pre_score"].explained(status)
                 return status.prefixed(f'running PreScore plugin "{name}"', name)
         return _SUCCESS
     finally:

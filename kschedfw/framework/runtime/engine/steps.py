@@ -15,6 +15,7 @@ from kschedfw.api.pod import Pod
 from kschedfw.api.records import define
 from kschedfw.framework.cycle_state import CycleState
 from kschedfw.framework.errors import HOOK_FAILURES
+from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.learning.learned_plugin import LearnedPlugin
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.node_info import NodeInfo
@@ -303,7 +304,8 @@ class Step:
         try:
             answer = self.normalize_score(state, pod, nodes, scores)
             if type(answer) is Status:
-                answer = None if answer.is_success else as_integer("normalize_score", answer)
+                status = HOOKS["normalize_score"].explained(answer)
+                answer = None if status.is_success else as_integer("normalize_score", status)
             # Scores that were changed in place are checked, too: a plugin may have changed the array's shape or type.
             return as_scores("normalize_score", scores if answer is None else answer, len(nodes))
         except HOOK_FAILURES as error:
