@@ -169,6 +169,68 @@ class WritesLate(Plugin):
         state.write(StateKey[str]("WritesLate.node"), node_info.name)
 
 
+ASKED = StateKey[Any]("asked")
+
+
+@caught(FILTER, "Appends.filter (or filter_batch) writes to the cycle state, or changes a value in it: asked")
+class Appends(Plugin):
+    start: Any = staticmethod(list)
+
+    @hookimpl
+    def pre_filter(self, state: CycleState) -> None:
+        state.write(ASKED, self.start())
+
+    @hookimpl
+    def filter(self, state: CycleState, node_info: NodeInfo) -> None:
+        state.read(ASKED).append(node_info.name)
+
+
+class Names:
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def append(self, name: str) -> None:
+        self.names.append(name)
+
+
+@caught(
+    FILTER,
+    "AppendsWithin.filter (or filter_batch) writes to the cycle state, or changes a value in it: asked",
+)
+class AppendsWithin(Appends):
+    start = Names
+
+
+class Counters:
+    def __init__(self) -> None:
+        self.counts = np.zeros(5000)
+
+    def append(self, name: str) -> None:
+        self.counts[2500] += 1
+
+
+@caught(
+    FILTER,
+    "CountsInAnArray.filter (or filter_batch) writes to the cycle state, or changes a value in it: asked",
+)
+class CountsInAnArray(Appends):
+    start = Counters
+
+
+@caught(
+    SCORE, "CountsInScore.score (or score_batch) writes to the cycle state, or changes a value in it: asked"
+)
+class CountsInScore(Plugin):
+    @hookimpl
+    def pre_score(self, state: CycleState) -> None:
+        state.write(ASKED, {})
+
+    @hookimpl
+    def score(self, state: CycleState, node_info: NodeInfo) -> int:
+        state.read(ASKED)[node_info.name] = 1
+        return 1
+
+
 @caught(FILTER, "Bossy.filter (or filter_batch) changes the cluster's events")
 class Bossy(Plugin):
     @hookimpl

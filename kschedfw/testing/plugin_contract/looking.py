@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import unittest
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,9 +71,9 @@ def _only_looks(
             "hooks of filter and score run on several threads at once, and only look: work on a `clone()`, or take "
             "notes in `reserve`, where they are given back",
         )
-    if _written(state) != written:
+    if changed := difference(written, _written(state)):
         violated(
-            f"{name}.{hook} (or {hook}_batch) writes to the cycle state",
+            f"{name}.{hook} (or {hook}_batch) writes to the cycle state, or changes a value in it: {changed}",
             f"write what it needs in {'pre_filter' if hook == 'filter' else 'pre_score'}; {hook} is called from "
             "several threads at once",
         )
@@ -86,9 +87,18 @@ def _only_looks(
         )
 
 
-def _written(state: CycleState) -> dict[str, int]:
-    # By identity, since values needn't be comparable.
-    return {key: id(value) for key, value in state._data.items()}
+def _written(state: CycleState) -> Mapping[str, object]:
+    """Return the identity of each value, and what its text shows; the attributes of an object without a text."""
+    with np.printoptions(threshold=sys.maxsize):
+        return {key: (id(value), _text(value)) for key, value in state._data.items()}
+
+
+def _text(value: object) -> str:
+    # Values needn't be comparable, nor can all be copied.
+    try:
+        return repr(vars(value) if type(value).__repr__ is object.__repr__ else value)
+    except Exception:
+        return ""
 
 
 def _scores_fit(stage: PluginStage, state: CycleState, pod: Pod, nodes: Sequence[NodeInfo]) -> None:
