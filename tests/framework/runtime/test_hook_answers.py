@@ -226,7 +226,7 @@ def outcome(hook: str, answer: object) -> Status:
 
 
 def test_the_table_has_every_hook() -> None:
-    assert EXPECTED.keys() == {*HOOKS, "evidence", "queueing_hint"}
+    assert EXPECTED.keys() == {*HOOKS, "evidence", "queueing_hint", "pre_queueing_hint"}
 
 
 @pytest.mark.parametrize("hook", HOOKS)
