@@ -14,14 +14,25 @@ import functools
 import json
 import operator
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    MutableSequence,
+    MutableSet,
+    Sequence,
+    Set,
+)
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 import attrs
 import cattrs
-from cattrs import AttributeValidationNote, ClassValidationError
+from cattrs import AttributeValidationNote, ClassValidationError, StructureHandlerNotFoundError
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from kschedfw.api.field_errors import FieldError, FieldErrors, at
@@ -30,7 +41,6 @@ from kschedfw.api.pod_groups import DisruptionModeOrUnion, read_disruption_mode
 from kschedfw.api.quantity import Quantity
 from kschedfw.api.records import is_attrs_class
 from kschedfw.api.scalars import (
-    ZERO,
     Duration,
     Int32,
     read_boolean,
@@ -70,6 +80,24 @@ def unstructure(value: Any) -> Any:
     return _QUICK.unstructure(value)
 
 
+def resolve_types(cls: type[Any]) -> None:
+    """Evaluate the annotations of an attrs class; whatever they raise is raised."""
+    # Properties have types too, and Pod has one that is imported by type checkers alone.
+    attrs.resolve_types(cls, localns={"PodRequests": Any})
+
+
+def without_hook(type_: Any) -> Any | None:
+    """Return the type that can't be read from a manifest, of `type_` and its items; None if all can.
+
+    What an attrs class or `… | None` contains isn't looked at.
+    """
+    try:
+        _QUICK.get_structure_hook(type_)
+    except StructureHandlerNotFoundError as error:
+        return error.type_
+    return None
+
+
 def json_name(attribute: attrs.Attribute[Any]) -> str:
     """Return the key in a manifest: `hostPort` for `host_port`, unless the field's metadata has another."""
     if "json" in attribute.metadata:
@@ -83,64 +111,132 @@ def is_written(attribute: attrs.Attribute[Any]) -> bool:
     return bool(attribute.metadata.get("is_written", True))
 
 
-def _map_hook(
-    item: Callable[[object, object], T], empty: T
-) -> Callable[[object, object], FrozenDict[str, T]]:
-    def hook(value: object, _type: object) -> FrozenDict[str, T]:
-        if type(value) is not dict and not isinstance(value, Mapping):
-            raise wrong(value, "a map")
-        found: dict[str, T] = {}
-        errors: list[FieldError] = []
-        for key, content in value.items():
-            if not isinstance(key, str):
-                # Kubernetes turns keys into strings when it converts YAML to JSON.
-                key = json.dumps(key, default=str)
-            try:
-                found[key] = empty if content is None else item(content, None)
-            except FieldErrors as error:
-                errors += [problem.inside(at("", key)) for problem in error.errors]
-        if errors:
-            raise FieldErrors(errors)
-        return FrozenDict(found) if found else EMPTY
+# --- Maps and lists ---
 
-    return hook
+_MAPS: Final[Mapping[object, Callable[[dict[Any, Any]], object]]] = {
+    FrozenDict: lambda found: FrozenDict(found) if found else EMPTY,
+    **dict.fromkeys((dict, Mapping, MutableMapping), dict),
+}
+"""What makes the map that an annotation asks for, by its class."""
+
+_LISTS: Final[Mapping[object, Callable[[list[Any]], object]]] = {
+    **dict.fromkeys((tuple, Sequence, Collection, Iterable), tuple),
+    **dict.fromkeys((list, MutableSequence), list),
+    **dict.fromkeys((frozenset, Set), frozenset),
+    **dict.fromkeys((set, MutableSet), set),
+    deque: deque,
+}
+"""What makes the list, set or the like that an annotation asks for, by its class."""
 
 
-def _object_map_hook(
-    type_: Any, converter: cattrs.Converter
-) -> Callable[[object, object], FrozenDict[str, Any]]:
-    item_type = get_args(type_)[1]
-    item = converter.get_structure_hook(item_type)
-    read = _map_hook(lambda value, _type: item(value, item_type), None)
+def _class_of(type_: object) -> object:
+    """Return the class of a generic annotation: `list` for `list[str]`, and for `list` itself."""
+    return get_origin(type_) or type_
 
-    def hook(value: object, _type: object) -> FrozenDict[str, Any]:
-        # Kubernetes reads a null object as an empty one.
-        if isinstance(value, Mapping) and None in value.values():
-            value = {key: {} if content is None else content for key, content in value.items()}
-        return read(value, _type)
 
-    return hook
+def _is_map(type_: object) -> bool:
+    return _class_of(type_) in _MAPS
+
+
+def _is_list(type_: object) -> bool:
+    return _class_of(type_) in _LISTS
+
+
+def _is_tuple(type_: object) -> bool:
+    return get_origin(type_) is tuple
+
+
+def _errors_at(path: str, error: Exception) -> list[FieldError]:
+    """Return the errors of the item of a list or a map, which is at `path`."""
+    # What other hooks than those of this package raise, such as cattrs' for an `Enum`, has no path.
+    errors = error.errors if isinstance(error, FieldErrors) else (FieldError("", str(error)),)
+    return [problem.inside(path) for problem in errors]
 
 
 def _as_it_is(value: object, _type: object) -> object:
     return value
 
 
-def _tuple_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, object], tuple[Any, ...]]:
-    item_type = get_args(type_)[0]
+def _read_key(key: object, _type: object) -> str:
+    # Kubernetes turns keys into strings when it converts YAML to JSON.
+    return key if isinstance(key, str) else json.dumps(key, default=str)
+
+
+def _map_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, object], object]:
+    made = _MAPS[_class_of(type_)]
+    key_type, item_type = get_args(type_) or (str, Any)
+    read_key = _read_key if key_type is str else converter.get_structure_hook(key_type)
+    item = converter.get_structure_hook(item_type)
+    # As Kubernetes reads null in a map: as the zero of its type.
+    null = _ZEROS.get(item_type, {} if is_attrs_class(item_type) else None)
+
+    def hook(value: object, _type: object) -> object:
+        if type(value) is not dict and not isinstance(value, Mapping):
+            raise wrong(value, "a map")
+        found: dict[object, object] = {}
+        errors: list[FieldError] = []
+        for key, content in value.items():
+            try:
+                name = read_key(key, key_type)
+            except Exception as error:
+                why = _errors_at(at("", _read_key(key, str)), error)
+                errors += [attrs.evolve(problem, detail=f"the key: {problem.detail}") for problem in why]
+                continue
+            try:
+                found[name] = item(null if content is None else content, item_type)
+            except Exception as error:
+                errors += _errors_at(at("", _read_key(key, str)), error)
+        if errors:
+            raise FieldErrors(errors)
+        return made(found)
+
+    return hook
+
+
+_ZEROS: Final[Mapping[object, object]] = {str: "", Quantity: 0}
+
+
+def _list_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, object], object]:
+    made = _LISTS[_class_of(type_)]
+    types_ = get_args(type_) or (Any,)
+    if _is_tuple(type_) and types_[-1] is not ...:
+        return _fixed_list_hook(types_, converter)
+    item_type = types_[0]
     item = converter.get_structure_hook(item_type)
 
-    def hook(value: object, _type: object) -> tuple[Any, ...]:
+    def hook(value: object, _type: object) -> object:
         if not isinstance(value, (list, tuple)):
             raise wrong(value, "a list")
         if not converter.detailed_validation:
-            return tuple([item(content, item_type) for content in value])
+            return made([item(content, item_type) for content in value])
         found, errors = [], []
         for index, content in enumerate(value):
             try:
                 found.append(item(content, item_type))
-            except FieldErrors as error:
-                errors += [problem.inside(f"[{index}]") for problem in error.errors]
+            except Exception as error:
+                errors += _errors_at(f"[{index}]", error)
+        if errors:
+            raise FieldErrors(errors)
+        return made(found)
+
+    return hook
+
+
+def _fixed_list_hook(
+    types_: Sequence[Any], converter: cattrs.Converter
+) -> Callable[[object, object], tuple[object, ...]]:
+    """Return a hook for a tuple whose items have types of their own, such as `tuple[str, int]`."""
+    items = [(item_type, converter.get_structure_hook(item_type)) for item_type in types_]
+
+    def hook(value: object, _type: object) -> tuple[object, ...]:
+        if not isinstance(value, (list, tuple)) or len(value) != len(items):
+            raise wrong(value, f"a list of {len(items)}")
+        found, errors = [], []
+        for index, (content, (item_type, item)) in enumerate(zip(value, items, strict=True)):
+            try:
+                found.append(item(content, item_type))
+            except Exception as error:
+                errors += _errors_at(f"[{index}]", error)
         if errors:
             raise FieldErrors(errors)
         return tuple(found)
@@ -148,12 +244,15 @@ def _tuple_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, ob
     return hook
 
 
+# --- Objects ---
+
+
 def _class_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[object, object], Any]:
     # Made for the first object of the class, since cattrs makes the hooks of all fields with it: a pod's class has
     # fifty others below it, of which most manifests use a few.
     @functools.cache
     def reading() -> tuple[Callable[[Mapping[str, Any], Any], Any], tuple[str, ...]]:
-        _resolve_types(cls)
+        resolve_types(cls)
         # An enumeration that is written as "" is absent.
         choices = tuple(json_name(attribute) for attribute in attrs.fields(cls) if _is_choice(attribute.type))
         read = make_dict_structure_fn(
@@ -209,11 +308,6 @@ def _quoted(operators: Iterable[Operator]) -> str:
 _ALL_OPERATORS, _OPERATORS_OF_LABELS = _quoted(Operator), _quoted(LABEL_OPERATORS)
 
 
-def _resolve_types(cls: type[Any]) -> None:
-    # Properties have types too, and Pod has one that is imported by type checkers alone.
-    attrs.resolve_types(cls, localns={"PodRequests": Any})
-
-
 def _is_choice(hint: Any) -> bool:
     candidates = get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     return any(isinstance(candidate, type) and issubclass(candidate, StrEnum) for candidate in candidates)
@@ -228,18 +322,16 @@ def _flattened(
         names = (note.name for note in notes if isinstance(note, AttributeValidationNote))
         attribute = attributes.get(next(names, ""))
         key = "" if attribute is None else json_name(attribute)
-        if isinstance(error, FieldErrors):
-            errors += [problem.inside(key) for problem in error.errors]
-        elif isinstance(error, KeyError):
+        if isinstance(error, KeyError):
             why = "" if attribute is None else str(attribute.metadata.get("required", ""))
             errors.append(FieldError.required(key, why))
         else:
-            errors.append(FieldError(key, str(error)))
+            errors += _errors_at(key, error)
     return errors
 
 
 def _write_hook(cls: type[Any], converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:
-    _resolve_types(cls)
+    resolve_types(cls)
     return make_dict_unstructure_fn(
         cls,
         converter,
@@ -255,19 +347,11 @@ def _renamed(cls: type[Any]) -> dict[str, Any]:
     }
 
 
-def _is_object_map(type_: Any) -> bool:
-    return get_origin(type_) is FrozenDict and is_attrs_class(get_args(type_)[1])
-
-
-def _is_tuple(type_: Any) -> bool:
-    return get_origin(type_) is tuple
-
-
 def _converter(detailed_validation: bool) -> cattrs.Converter:
     converter = cattrs.Converter(detailed_validation=detailed_validation)
     converter.register_structure_hook_factory(is_attrs_class, lambda cls: _class_hook(cls, converter))
-    converter.register_structure_hook_factory(_is_object_map, lambda cls: _object_map_hook(cls, converter))
-    converter.register_structure_hook_factory(_is_tuple, lambda cls: _tuple_hook(cls, converter))
+    converter.register_structure_hook_factory(_is_map, lambda type_: _map_hook(type_, converter))
+    converter.register_structure_hook_factory(_is_list, lambda type_: _list_hook(type_, converter))
     converter.register_structure_hook_factory(
         functools.partial(operator.is_, LabelSelector), lambda _cls: _label_selector_hook(converter)
     )
@@ -281,9 +365,8 @@ def _converter(detailed_validation: bool) -> cattrs.Converter:
     converter.register_structure_hook(bytes, read_bytes)
     converter.register_structure_hook(datetime, read_time)
     for type_, hook in (
-        (FrozenDict[str, str], _map_hook(read_string, "")),
-        (FrozenDict[str, Quantity], _map_hook(read_quantity, ZERO)),
-        (FrozenDict[str, object], _map_hook(_as_it_is, None)),
+        (object, _as_it_is),
+        (int | str, read_int_or_string),
         (int | str | None, read_int_or_string),
         (Duration, read_duration),
         (Int32, read_int32),

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import (
+    Collection,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    MutableSequence,
+    MutableSet,
+    Sequence,
+    Set,
+)
 from datetime import UTC, datetime
-from typing import Any
+from enum import Enum
+from typing import Any, get_origin
 
 import attrs
 import pytest
@@ -15,6 +26,7 @@ from kschedfw.api.affinity import TolerationOperator
 from kschedfw.api.containers import Protocol
 from kschedfw.api.convert import json_name, structure, unstructure
 from kschedfw.api.field_errors import FieldErrors
+from kschedfw.api.frozendict import FrozenDict
 from kschedfw.api.node import Node, Taint, TaintEffect
 from kschedfw.api.pod import Pod
 from kschedfw.api.pod_groups import PodGroupSpec
@@ -22,6 +34,11 @@ from kschedfw.api.quantity import Quantity
 from kschedfw.api.selectors import LabelSelector, NodeSelectorTerm
 from kschedfw.api.workloads import PodDisruptionBudgetSpec
 from kschedfw.testing.strategies import node_manifests, pod_manifests
+
+
+class Color(Enum):
+    RED = "red"
+
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -112,6 +129,89 @@ def test_times(time: object) -> None:
 def test_a_count_or_a_percentage() -> None:
     budget = structure({"minAvailable": "50%", "maxUnavailable": 1}, PodDisruptionBudgetSpec)
     assert (budget.min_available, budget.max_unavailable) == ("50%", 1)
+
+
+@attrs.frozen
+class Shelf:
+    height: int = 1
+
+
+def read_field(annotation: Any, value: object) -> object:
+    cls = attrs.make_class("Rack", {"field": attrs.field(type=annotation)})
+    return structure({"field": value}, cls).field
+
+
+class TestMapsAndLists:
+    """Of whatever class a field's annotation names."""
+
+    @pytest.mark.parametrize(
+        ("annotation", "read"),
+        [
+            (tuple[str, ...], ("r1", "r2")),
+            (list[str], ["r1", "r2"]),
+            (list, ["r1", "r2"]),
+            (set[str], {"r1", "r2"}),
+            (frozenset[str], frozenset({"r1", "r2"})),
+            (Sequence[str], ("r1", "r2")),
+            (MutableSequence[str], ["r1", "r2"]),
+            (Collection[str], ("r1", "r2")),
+            (Iterable[str], ("r1", "r2")),
+            (Set[str], frozenset({"r1", "r2"})),
+            (MutableSet[str], {"r1", "r2"}),
+            (list[str] | None, ["r1", "r2"]),
+            (list[object], ["r1", "r2"]),
+        ],
+        ids=str,
+    )
+    def test_a_list_is_read_as_the_class_and_a_text_or_a_map_is_none(
+        self, annotation: Any, read: object
+    ) -> None:
+        found = read_field(annotation, ["r1", "r2"])
+        assert found == read
+        assert type(found) is type(read)
+        for value, shown in (("r1", '"r1"'), ({"r1": "r2"}, '{"r1":"r2"}'), (5, "5")):
+            cls = attrs.make_class("Rack", {"field": attrs.field(type=annotation)})
+            assert errors_of({"field": value}, cls) == [f"field: Invalid value: {shown}: must be a list"]
+
+    @pytest.mark.parametrize(
+        "annotation",
+        [dict[str, int], dict, Mapping[str, int], MutableMapping[str, int], FrozenDict[str, int]],
+    )
+    def test_a_map_is_read_as_the_class_and_a_text_or_a_list_is_none(self, annotation: Any) -> None:
+        found = read_field(annotation, {"a": 1})
+        assert found == {"a": 1}
+        assert isinstance(found, FrozenDict) == (get_origin(annotation) is FrozenDict)
+        cls = attrs.make_class("Rack", {"field": attrs.field(type=annotation)})
+        assert errors_of({"field": "r1"}, cls) == ['field: Invalid value: "r1": must be a map']
+        assert errors_of({"field": ["r1"]}, cls) == ['field: Invalid value: ["r1"]: must be a map']
+
+    @pytest.mark.parametrize(
+        ("annotation", "value", "error"),
+        [
+            (dict[str, int], {"k": "x"}, 'field.k: Invalid value: "x": must be an integer'),
+            (dict[str, int], {"a/b": "x"}, 'field[a/b]: Invalid value: "x": must be an integer'),
+            (dict[int, str], {"k": "x"}, 'field.k: the key: Invalid value: "k": must be an integer'),
+            (dict[str, list[int]], {"k": [1, "x"]}, 'field.k[1]: Invalid value: "x": must be an integer'),
+            (list[int], [1, "x"], 'field[1]: Invalid value: "x": must be an integer'),
+            (set[int], [1, "x"], 'field[1]: Invalid value: "x": must be an integer'),
+            (frozenset[str], [1], "field[0]: Invalid value: 1: must be a string: put it in quotes"),
+            (list[Shelf], [{"height": "x"}], 'field[0].height: Invalid value: "x": must be an integer'),
+            (
+                list[list[Shelf]],
+                [[], [{"height": "x"}]],
+                'field[1][0].height: Invalid value: "x": must be an integer',
+            ),
+            (list[Color], ["mauve"], "field[0]: 'mauve' is not a valid Color"),
+            (tuple[str, int], ["a", "x"], 'field[1]: Invalid value: "x": must be an integer'),
+            (tuple[str, int], ["a"], 'field: Invalid value: ["a"]: must be a list of 2'),
+        ],
+        ids=str,
+    )
+    def test_a_bad_item_is_named_by_its_index_or_key(
+        self, annotation: Any, value: object, error: str
+    ) -> None:
+        cls = attrs.make_class("Rack", {"field": attrs.field(type=annotation)})
+        assert errors_of({"field": value}, cls) == [error]
 
 
 class TestErrors:
