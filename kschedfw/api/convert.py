@@ -117,7 +117,7 @@ _MAPS: Final[Mapping[object, Callable[[dict[Any, Any]], object]]] = {
     FrozenDict: lambda found: FrozenDict(found) if found else EMPTY,
     **dict.fromkeys((dict, Mapping, MutableMapping), dict),
 }
-"""What makes the map that an annotation asks for, by its class."""
+"""Makers of the map that an annotation asks for, from a dict, by class."""
 
 _LISTS: Final[Mapping[object, Callable[[list[Any]], object]]] = {
     **dict.fromkeys((tuple, Sequence, Collection, Iterable), tuple),
@@ -126,7 +126,7 @@ _LISTS: Final[Mapping[object, Callable[[list[Any]], object]]] = {
     **dict.fromkeys((set, MutableSet), set),
     deque: deque,
 }
-"""What makes the list, set or the like that an annotation asks for, by its class."""
+"""Makers of the list, set or the like that an annotation asks for, from a list, by class."""
 
 
 def _class_of(type_: object) -> object:
@@ -140,6 +140,10 @@ def _is_map(type_: object) -> bool:
 
 def _is_list(type_: object) -> bool:
     return _class_of(type_) in _LISTS
+
+
+def _is_set(type_: object) -> bool:
+    return _LISTS.get(_class_of(type_)) in (set, frozenset)
 
 
 def _is_tuple(type_: object) -> bool:
@@ -196,6 +200,19 @@ def _map_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, obje
 _ZEROS: Final[Mapping[object, object]] = {str: "", Quantity: 0}
 
 
+def _read_items(items: Iterable[tuple[object, Any, Callable[[object, Any], object]]]) -> list[object]:
+    """Read values, each as a type by a hook, and raise the errors of all."""
+    found, errors = [], []
+    for index, (content, item_type, item) in enumerate(items):
+        try:
+            found.append(item(content, item_type))
+        except Exception as error:
+            errors += _errors_at(f"[{index}]", error)
+    if errors:
+        raise FieldErrors(errors)
+    return found
+
+
 def _list_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, object], object]:
     made = _LISTS[_class_of(type_)]
     types_ = get_args(type_) or (Any,)
@@ -203,21 +220,15 @@ def _list_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, obj
         return _fixed_list_hook(types_, converter)
     item_type = types_[0]
     item = converter.get_structure_hook(item_type)
+    # In Python, arguments may be given as a set, too. Other collections have an order, which a set would not give them.
+    given_as = (list, tuple, Set) if made in (set, frozenset) else (list, tuple)
 
     def hook(value: object, _type: object) -> object:
-        if not isinstance(value, (list, tuple)):
+        if not isinstance(value, given_as):
             raise wrong(value, "a list")
         if not converter.detailed_validation:
             return made([item(content, item_type) for content in value])
-        found, errors = [], []
-        for index, content in enumerate(value):
-            try:
-                found.append(item(content, item_type))
-            except Exception as error:
-                errors += _errors_at(f"[{index}]", error)
-        if errors:
-            raise FieldErrors(errors)
-        return made(found)
+        return made(_read_items((content, item_type, item) for content in value))
 
     return hook
 
@@ -226,20 +237,12 @@ def _fixed_list_hook(
     types_: Sequence[Any], converter: cattrs.Converter
 ) -> Callable[[object, object], tuple[object, ...]]:
     """Return a hook for a tuple whose items have types of their own, such as `tuple[str, int]`."""
-    items = [(item_type, converter.get_structure_hook(item_type)) for item_type in types_]
+    items = [converter.get_structure_hook(item_type) for item_type in types_]
 
     def hook(value: object, _type: object) -> tuple[object, ...]:
         if not isinstance(value, (list, tuple)) or len(value) != len(items):
             raise wrong(value, f"a list of {len(items)}")
-        found, errors = [], []
-        for index, (content, (item_type, item)) in enumerate(zip(value, items, strict=True)):
-            try:
-                found.append(item(content, item_type))
-            except Exception as error:
-                errors += _errors_at(f"[{index}]", error)
-        if errors:
-            raise FieldErrors(errors)
-        return tuple(found)
+        return tuple(_read_items(zip(value, types_, items, strict=True)))
 
     return hook
 
@@ -379,6 +382,10 @@ def _converter(detailed_validation: bool) -> cattrs.Converter:
     converter.register_unstructure_hook(StrEnum, str)
     converter.register_unstructure_hook_func(
         _is_tuple, lambda items: [converter.unstructure(i) for i in items]
+    )
+    # Sorted, since a set's order differs from run to run.
+    converter.register_unstructure_hook_func(
+        _is_set, lambda items: sorted(map(converter.unstructure, items), key=repr)
     )
     converter.register_unstructure_hook(
         FrozenDict, lambda items: {key: converter.unstructure(value) for key, value in items.items()}

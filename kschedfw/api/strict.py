@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import attrs
 
-from kschedfw.api.convert import is_written, json_name, structure
+from kschedfw.api.convert import is_written, json_name, resolve_types, structure, without_hook
 from kschedfw.api.field_errors import FieldError, FieldErrors, UnknownField, at, join
+from kschedfw.api.records import is_attrs_class
 
 T = TypeVar("T")
 
@@ -60,6 +61,48 @@ def unknown_fields(
                 yield UnknownField(join(field_path, str(key)), f"Kubernetes has it since v{version}")
             else:
                 yield UnknownField.among(join(field_path, str(key)), known)
+
+
+def unreadable_types(cls: type[Any]) -> Iterator[FieldError]:
+    """Yield an error for each field of an attrs class, and of classes within, of a type that can't be read."""
+    seen: set[object] = set()
+
+    def of_class(owner: type[Any], path: str) -> Iterator[FieldError]:
+        try:
+            resolve_types(owner)
+        # Annotations are code: evaluating them may raise anything.
+        except Exception as error:
+            why = f"an annotation of {owner.__name__} can't be evaluated: {error}"
+            yield FieldError(path, f"{why}; the module must have its names at run time, too")
+            return
+        for field in attrs.fields(owner):
+            # A field's own converter takes what no hook reads.
+            if field.init and field.converter is None and field.type is not None:
+                yield from of_type(field.type, join(path, json_name(field)))
+
+    def of_type(type_: object, path: str) -> Iterator[FieldError]:
+        if isinstance(type_, type) and is_attrs_class(type_):
+            if type_ not in seen:
+                seen.add(type_)
+                yield from of_class(type_, path)
+        elif (unknown := without_hook(type_)) is not None:
+            yield FieldError(path, f"{_shown_type(unknown)} can't be read; {_READABLE}")
+        elif get_origin(type_) not in (Literal, Annotated):
+            for part in get_args(type_):
+                if part not in (..., type(None)):
+                    yield from of_type(part, path)
+
+    return of_type(cls, "")
+
+
+_READABLE = (
+    "a field may be a str, int, float, bool, an enumeration, another attrs class, "
+    "a tuple[…, ...], list[…], frozenset[…] or Mapping[str, …] of these, or … | None"
+)
+
+
+def _shown_type(type_: object) -> str:
+    return type_.__qualname__ if isinstance(type_, type) and not get_args(type_) else str(type_)
 
 
 def without_unset(value: object, type_: object) -> object:

@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -29,6 +29,7 @@ from kschedfw.config.effective import plain
 from kschedfw.framework.errors import PluginError
 from kschedfw.framework.plugin import AnyPlugin, Plugin
 from kschedfw.framework.profile import ExtensionPoint
+from kschedfw.framework.runtime.args import check_fields
 from kschedfw.framework.runtime.hooks import hooks_of, points_of
 from kschedfw.framework.runtime.registry import Registry
 
@@ -124,6 +125,8 @@ def summary(registry: Registry, name: str) -> PluginSummary:
     plugin = registry.load(name)
     if (refusal := refused_plugin(name, registry)) is not None:
         raise refusal
+    if plugin.args_type is not None:
+        check_fields(name, plugin.args_type)
     points = points_of(plugin)
     return PluginSummary(
         name=name,
@@ -165,10 +168,10 @@ def _type_name(hint: Any) -> str:
     # `X | None` has the one origin, `Optional[X]` the other.
     if origin is types.UnionType or str(origin) == "typing.Union":
         return " or ".join(_type_name(each) for each in args if each is not type(None))
-    if origin is tuple:
-        return f"list of {_type_name(args[0])}"
-    if isinstance(origin, type) and issubclass(origin, dict):
+    if isinstance(origin, type) and issubclass(origin, Mapping):
         return f"map of {_type_name(args[1])}"
+    if isinstance(origin, type) and issubclass(origin, Iterable):
+        return f"list of {_type_name(args[0])}"
     if isinstance(hint, type) and issubclass(hint, Enum):
         return " or ".join(f'"{choice.value}"' for choice in hint)
     if hint in _TYPES:

@@ -8,7 +8,7 @@ from kschedfw.framework.errors import PluginError, PluginNotFoundError
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.profile import ExtensionPoint
-from kschedfw.framework.runtime.args import plugin_args
+from kschedfw.framework.runtime.args import check_fields, plugin_args
 from kschedfw.framework.runtime.hooks import points_of
 from kschedfw.framework.runtime.registry import Registry
 
@@ -28,10 +28,13 @@ class PluginCatalog:
         if self.registry.is_blocked(name):
             return f'plugin "{name}" is blocked in this registry'
         try:
-            self.registry.load(name)
+            args_type = self.registry.load(name).args_type
+            if args_type is not None:
+                check_fields(name, args_type)
         except PluginNotFoundError:
             return f'plugin "{name}" does not exist: no installed distribution offers it{self.hint(name)}'
         except PluginError as error:
+            error.distribution = error.distribution or self.distribution(name)
             return str(error)
         return None
 
@@ -59,8 +62,13 @@ class PluginCatalog:
 
         Raises:
             ArgsError: the plugin refuses what is given.
+            PluginError: the plugin fails to validate it.
         """
-        return plugin_args(name, self.args_type(name), given, gates)
+        try:
+            return plugin_args(name, self.args_type(name), given, gates)
+        except PluginError as error:
+            error.distribution = self.distribution(name)
+            raise
 
     def args_type(self, name: str) -> type[object] | None:
         plugin = self._load(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from enum import Enum
 from typing import get_type_hints
 
@@ -43,6 +43,9 @@ def plain(value: object, *, conceal: bool = True) -> object:
         return {str(key): plain(content, conceal=conceal) for key, content in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item, conceal=conceal) for item in value]
+    if isinstance(value, Set):
+        # Sorted, since a set's order differs from run to run.
+        return sorted((plain(item, conceal=conceal) for item in value), key=repr)
     return value
 
 

@@ -22,6 +22,7 @@ from kschedfw.config.schema import (
     Plugins,
     PluginSet,
 )
+from kschedfw.framework.errors import PluginError
 from kschedfw.framework.gates import FeatureGates
 from kschedfw.framework.profile import EnabledPlugin, ExtensionPoint, Origin, Profile
 from kschedfw.framework.runtime.args import ArgsError
@@ -244,6 +245,8 @@ def _args(
             structured = catalog.args(config.name, config.args, gates)
         except ArgsError as error:
             errors += [problem.inside(f"{path}.args") for problem in error.errors]
+        except PluginError as error:
+            errors.append(FieldError(f"{path}.args", str(error)))
         else:
             if structured is not None:
                 args[config.name] = structured
@@ -254,6 +257,8 @@ def _args(
                 args[name] = default
         except ArgsError as error:
             errors.append(FieldError.required("pluginConfig", f"plugin {error}"))
+        except PluginError as error:
+            errors.append(FieldError("pluginConfig", str(error)))
     return args, errors
 
 

@@ -32,7 +32,11 @@ class PluginNotFoundError(PluginError):
 
 
 class PluginLoadError(PluginError):
-    """The error of a plugin that was found, but whose import or constructor failed or that is no Plugin."""
+    """The error of a plugin that was found, but can't be used.
+
+    Its import, its constructor or the validation of its arguments failed, it is no Plugin, or its `args_type` isn't an
+    attrs class whose fields can be read from a configuration.
+    """
 
 
 class HookError(PluginError):

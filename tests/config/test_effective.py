@@ -28,6 +28,10 @@ def test_what_is_given_as_data_is_kept_secret() -> None:
     assert shown["tlsConfig"] == {"insecure": False, "certData": "…", "keyData": "…"}
 
 
+def test_a_set_is_a_sorted_list() -> None:
+    assert plain({"racks": frozenset({"r3", "r1", "r2"})}) == {"racks": ["r1", "r2", "r3"]}
+
+
 def test_read_again_it_means_the_same() -> None:
     term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}

@@ -282,6 +282,34 @@ class Picky(Plugin[RackArgs]):
     def filter(self) -> None: ...
 
 
+@attrs.frozen
+class MixedArgs:
+    label: bool | str = ""
+
+
+class Mixed(Plugin[MixedArgs]):
+    name = "Rack"
+    args_type = MixedArgs
+
+    @hookimpl
+    def filter(self) -> None: ...
+
+
+@attrs.frozen
+class CarelessArgs:
+    label: str = ""
+
+    def validate(self) -> None: ...
+
+
+class Careless(Plugin[CarelessArgs]):
+    name = "Rack"
+    args_type = CarelessArgs
+
+    @hookimpl
+    def filter(self) -> None: ...
+
+
 def rack(args: dict[str, Any], **fields: Any) -> dict[str, Any]:
     enabled = {"filter": {"enabled": [{"name": "Rack"}]}}
     return one_profile(**{"plugins": enabled, **fields}, pluginConfig=[{"name": "Rack", "args": args}])
@@ -314,6 +342,21 @@ class TestArguments:
     def test_a_plugin_that_needs_some_says_so(self) -> None:
         (error,) = refused(one_profile(plugins={"filter": {"enabled": [{"name": "Picky"}]}}), Picky)
         assert error == "profiles[0].pluginConfig: Required value: plugin Picky: label: Required value"
+
+    def test_a_plugin_whose_arguments_no_configuration_can_give_is_an_error_without_them_too(self) -> None:
+        (error,) = refused(one_profile(plugins={"filter": {"enabled": [{"name": "Rack"}]}}), Mixed)
+        assert error.startswith(
+            "profiles[0].plugins.filter.enabled[0]: Invalid value: \"Rack\": plugin 'Rack': its args_type MixedArgs "
+            "is unusable: label: bool | str can't be read; "
+        )
+
+    def test_a_plugin_that_fails_to_validate_them_is_named(self) -> None:
+        enabled = one_profile(plugins={"filter": {"enabled": [{"name": "Rack"}]}})
+        for content, path in ((rack({"label": "a"}), "pluginConfig[0].args"), (enabled, "pluginConfig")):
+            (error,) = refused(content, Careless)
+            assert error.startswith(
+                f"profiles[0].{path}: plugin 'Rack': CarelessArgs.validate returned None; it must yield"
+            )
 
     def test_those_of_a_plugin_that_nobody_has_and_nobody_enables_are_passed_over_with_a_warning(
         self,

@@ -76,7 +76,10 @@ class Unmarked(Plugin):
 class Hookless(Plugin): ...
 
 
-class AnythingGoes:
+class AnythingGoes(dict[str, object]): ...
+
+
+class PlainArgs:
     def __init__(self, **given: object) -> None:
         self.given = given
 
@@ -102,6 +105,11 @@ class Raising:
 @caught(ARGUMENTS, "TakesAnything doesn't refuse the argument noSuchField")
 class TakesAnything(Plugin[AnythingGoes]):
     args_type = AnythingGoes
+
+
+@caught(ACCEPTED, "its args_type PlainArgs is no attrs class; decorate it with @attrs.frozen")
+class TakesAPlainClass(Plugin[PlainArgs]):
+    args_type = PlainArgs
 
 
 @caught(ARGUMENTS, "arguments {'share': 0} are neither refused nor usable")

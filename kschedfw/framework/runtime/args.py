@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol, runtime_checkable
+from functools import partial
+from typing import Final, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import attrs
 
 from kschedfw.api import FieldError, FieldErrors, KschedfwError
-from kschedfw.api.records import define
+from kschedfw.api.records import define, is_attrs_class
 from kschedfw.api.words import with_article
+from kschedfw.framework.errors import HOOK_FAILURES, PluginLoadError
 from kschedfw.framework.gates import DEFAULT_GATES, FeatureGates
 
 
@@ -49,6 +52,7 @@ def plugin_args(
 
     Raises:
         ArgsError: a field is unknown, has the wrong type or breaks a rule; names all of them.
+        PluginLoadError: a field of `args_type` has a type that can't be read, or a method that validates fails.
     """
     if args_type is None:
         if given:
@@ -68,12 +72,66 @@ def plugin_args(
                 ),
             ),
         )
-    errors = list(args.validate()) if isinstance(args, Validated) else []
+    errors: list[FieldError] = []
+    if isinstance(args, Validated):
+        errors += _broken_rules(plugin, args.validate)
     if isinstance(args, ValidatedWithGates):
-        errors += args.validate_with(gates)
+        errors += _broken_rules(plugin, partial(args.validate_with, gates))
     if errors:
         raise ArgsError(plugin, tuple(errors))
     return args
+
+
+def args_type_problem(args_type: object) -> str | None:
+    """Return why a plugin can't have this `args_type`; None if it can. Types of fields aren't looked at."""
+    if args_type is None or is_attrs_class(args_type):
+        return None
+    if isinstance(args_type, type):
+        # A dict takes any arguments as they are. The contract of plugins (`kschedfw.testing`) refuses it.
+        if issubclass(args_type, Mapping):
+            return None
+        return f"its args_type {args_type.__qualname__} is no attrs class; decorate it with @attrs.frozen"
+    return f"its args_type is {args_type!r}; it must be an attrs class, not an instance or a name"
+
+
+def check_fields(plugin: str, args_type: type[object]) -> None:
+    """Check that a configuration can have every field of a plugin's `args_type`, given or not.
+
+    Raises:
+        PluginLoadError: fields have types that can't be read; names all of them.
+    """
+    if (problem := _FIELD_PROBLEMS.get(args_type)) is None:
+        from kschedfw.api.strict import unreadable_types  # brings cattrs along
+
+        problem = _FIELD_PROBLEMS[args_type] = "; ".join(map(str, unreadable_types(args_type)))
+    if problem:
+        raise PluginLoadError(plugin, f"its args_type {args_type.__qualname__} is unusable: {problem}")
+
+
+# Reading a configuration asks for each plugin several times.
+_FIELD_PROBLEMS: Final[WeakKeyDictionary[type[object], str]] = WeakKeyDictionary()
+
+
+def _broken_rules(plugin: str, validate: Callable[[], object]) -> Sequence[FieldError]:
+    method = getattr(validate, "func", validate).__qualname__
+    try:
+        answer = validate()
+        errors = tuple(answer) if isinstance(answer, Iterable) else None
+    except HOOK_FAILURES as error:
+        raise PluginLoadError(
+            plugin, f"{method} raised {type(error).__name__}: {error}; {_VALIDATING}"
+        ) from error
+    if errors is None:
+        raise PluginLoadError(plugin, f"{method} returned {answer!r}; {_VALIDATING}")
+    for each in errors:
+        if not isinstance(each, FieldError):
+            raise PluginLoadError(plugin, f"{method} yielded {each!r}; {_VALIDATING}")
+    return errors
+
+
+_VALIDATING: Final = (
+    "it must yield a FieldError for each rule that is broken, nothing if none is, and raise nothing"
+)
 
 
 def _structure(plugin: str, args_type: type[object], given: Mapping[str, object]) -> object:
@@ -82,7 +140,8 @@ def _structure(plugin: str, args_type: type[object], given: Mapping[str, object]
         # Most plugins have nothing but defaults. What is wrong with those is told below.
         with suppress(Exception):
             return args_type()
-    from kschedfw.api.strict import structure_strictly  # brings cattrs along
+    check_fields(plugin, args_type)
+    from kschedfw.api.strict import structure_strictly
 
     try:
         return structure_strictly(given, args_type)

@@ -87,7 +87,11 @@ class Framework(SearchHooks, BindingHooks, PlacementHooks):
 
     def _make(self, registry: Registry, name: str) -> AnyPlugin:
         plugin = registry.load(name)
-        args = plugin_args(name, plugin.args_type, self.profile.args.get(name), self.handle.feature_gates)
+        try:
+            args = plugin_args(name, plugin.args_type, self.profile.args.get(name), self.handle.feature_gates)
+        except PluginLoadError as error:
+            error.distribution = registry.distribution(name)
+            raise
         try:
             return plugin(args, self.handle)
         except PluginError:

@@ -21,6 +21,7 @@ from kschedfw.framework import hookspecs
 from kschedfw.framework.errors import HookError, PluginLoadError, PluginNotFoundError
 from kschedfw.framework.hookspecs import HOOKS
 from kschedfw.framework.plugin import PROJECT, AnyPlugin, Plugin
+from kschedfw.framework.runtime.args import args_type_problem
 from kschedfw.framework.runtime.hook_checks import MARKER, hook_problems
 
 PluginT = TypeVar("PluginT", bound=type[AnyPlugin])
@@ -70,7 +71,8 @@ class Registry:
         changes nothing.
 
         Raises:
-            PluginLoadError: it is no Plugin class, has no name, is blocked, or there is another plugin of its name.
+            PluginLoadError: it is no Plugin class, has no name, is blocked, its `args_type` is no attrs class, or there
+                is another plugin of its name.
             HookError: one of its hooks doesn't fit the hookspecs.
         """
         _check(plugin, getattr(plugin, "name", None), None)
@@ -136,8 +138,8 @@ class Registry:
 
         Raises:
             PluginNotFoundError: there is none, or it is blocked.
-            PluginLoadError: its import fails, it is no Plugin class, its own name is another, or several
-                distributions offer the name and none of them replaces the others.
+            PluginLoadError: its import fails, it is no Plugin class, its own name is another, its `args_type` is no
+                attrs class, or several distributions offer the name and none of them replaces the others.
             HookError: one of its hooks doesn't fit the hookspecs.
         """
         if self.is_blocked(name):
@@ -370,6 +372,8 @@ def _check(plugin: object, name: object, offer: EntryPoint | None) -> None:
         problem = f"the entry point is called {name!r} but the plugin {own_name!r}; they must be equal"
     elif problems := _hook_problems(plugin):
         raise HookError(shown, "; ".join(problems), _distribution(offer))
+    elif (why := args_type_problem(plugin.args_type)) is not None:
+        problem = why
     else:
         return
     raise PluginLoadError(shown, problem, _distribution(offer))

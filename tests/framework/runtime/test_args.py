@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 import pytest
@@ -10,7 +10,10 @@ import pytest
 from kschedfw import CycleState, KschedfwError, Plugin, Status, hookimpl
 from kschedfw.api.field_errors import FieldError
 from kschedfw.api.frozendict import EMPTY, FrozenDict
+from kschedfw.framework.errors import PluginLoadError
+from kschedfw.framework.plugin import AnyPlugin
 from kschedfw.framework.runtime.args import ArgsError
+from kschedfw.framework.runtime.registry import Registry
 from tests.framework.support import PluginClass, make_framework, node_info, plugin, pod
 
 
@@ -126,6 +129,91 @@ class TestMistakes:
         assert refused({"rackLabel": "row"}, plain) == ["the plugin takes no arguments"]
         assert made_with(None, plain) is None
         assert made_with({}, plain) is None
+
+
+class Shape:
+    """No attrs class."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@attrs.frozen
+class Mixed:
+    either: bool | str = ""
+    inner: Inner | None = None
+    count_or_name: int | str = 1
+
+
+@attrs.frozen
+class Inner:
+    shapes: tuple[Shape, ...] = ()
+    again: tuple[Inner, ...] = ()
+    own: Shape = attrs.field(kw_only=True, converter=Shape)
+
+
+@attrs.frozen
+class Dangling:
+    racks: Nowhere = 1  # type: ignore[name-defined]  # noqa: F821
+
+
+def with_validate(validate: Callable[..., object]) -> type[AnyPlugin]:
+    return plugin("Rack", args_type=attrs.frozen(type("Args", (), {"validate": validate})))
+
+
+def raising(_args: object) -> None:
+    raise KeyError("racks")
+
+
+class TestMistakesOfThePluginsAuthor:
+    @pytest.mark.parametrize(
+        ("args_type", "why"),
+        [
+            (Shape, "its args_type Shape is no attrs class; decorate it with @attrs.frozen"),
+            (RackArgs(), "must be an attrs class, not an instance or a name"),
+            ("RackArgs", "its args_type is 'RackArgs'; it must be an attrs class, not an instance or a name"),
+        ],
+    )
+    def test_an_args_type_that_is_no_attrs_class_is_refused_with_the_plugin(
+        self, args_type: object, why: str
+    ) -> None:
+        with pytest.raises(PluginLoadError) as caught:
+            Registry(entry_points=False).register(plugin("Rack", args_type=args_type))
+        assert str(caught.value).startswith("plugin 'Rack': its args_type")
+        assert str(caught.value).endswith(why)
+
+    @pytest.mark.parametrize(
+        ("args_type", "errors"),
+        [
+            (Mixed, ["either: bool | str can't be read; ", "inner.shapes: Shape can't be read; "]),
+            (Dangling, ["an annotation of Dangling can't be evaluated: name 'Nowhere' is not defined; "]),
+        ],
+    )
+    def test_fields_that_no_configuration_can_have_are_named_whichever_are_given(
+        self, args_type: type[object], errors: list[str]
+    ) -> None:
+        with pytest.raises(PluginLoadError) as caught:
+            made_with({"countOrName": "a"}, plugin("Rack", args_type=args_type))
+        said = str(caught.value)
+        assert said.startswith(f"plugin 'Rack': its args_type {args_type.__name__} is unusable: {errors[0]}")
+        assert all(error in said for error in errors)
+        assert said.count("can't be") == len(errors)
+
+    @pytest.mark.parametrize(
+        ("validate", "why"),
+        [
+            (lambda _args: None, "<lambda> returned None; it must yield a FieldError for each rule"),
+            (lambda _args: ["no"], "<lambda> yielded 'no'; it must yield a FieldError for each rule"),
+            (raising, "raising raised KeyError: 'racks'; it must yield a FieldError for each rule"),
+        ],
+    )
+    def test_a_validate_that_yields_no_field_errors_is_named_with_what_it_does(
+        self, validate: Callable[..., object], why: str
+    ) -> None:
+        with pytest.raises(PluginLoadError) as caught:
+            made_with(None, with_validate(validate))
+        assert str(caught.value).startswith("plugin 'Rack': ")
+        assert why in str(caught.value)
 
 
 class TestFieldErrors:
