@@ -185,6 +185,14 @@ class TestMapsAndLists:
         assert errors_of({"field": "r1"}, cls) == ['field: Invalid value: "r1": must be a map']
         assert errors_of({"field": ["r1"]}, cls) == ['field: Invalid value: ["r1"]: must be a map']
 
+    @pytest.mark.parametrize("annotation", [set[str], frozenset[str], Set[str]])
+    def test_a_set_may_be_given_as_one_and_is_written_as_a_sorted_list(self, annotation: Any) -> None:
+        racks = {"r3", "r1", "r2"}
+        cls = attrs.make_class("Rack", {"field": attrs.field(type=annotation)})
+        read = structure({"field": racks}, cls)
+        assert read.field == racks
+        assert unstructure(read) == {"field": ["r1", "r2", "r3"]}
+
     @pytest.mark.parametrize(
         ("annotation", "value", "error"),
         [
