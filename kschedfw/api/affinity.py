@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
 
 import attrs
@@ -25,6 +26,11 @@ class TolerationOperator(StrEnum):
     EXISTS = "Exists"
     GT = "Gt"
     LT = "Lt"
+
+    @cached_property
+    def compares_integers(self) -> bool:
+        """True if it compares integers (KEP-5471), which needs the gate TaintTolerationComparisonOperators."""
+        return self in (TolerationOperator.GT, TolerationOperator.LT)
 
 
 @frozen

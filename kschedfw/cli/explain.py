@@ -24,7 +24,7 @@ from kschedfw.cli.explain_output import (
     print_explanation,
     print_group,
 )
-from kschedfw.cli.inputs import Input, InputOptions, tell_notes
+from kschedfw.cli.inputs import Input, InputOptions, gated_toleration_notes, tell_notes
 from kschedfw.cli.option_groups import (
     SimulationOptions,
     configuration_options,
@@ -143,6 +143,7 @@ def explain(
             pod = members[0]
         else:
             pod = _pending(loaded, name)
+        tell([f"note: {note}" for note in gated_toleration_notes([pod], configuration.gates)])
         background = Context(missing_of(missing_objects(loaded.cluster), pod.key), freed.get(pod.key))
         if percentage is not None:
             configuration = attrs.evolve(configuration, percentage_of_nodes_to_score=percentage)

@@ -34,6 +34,7 @@ from kschedfw.framework.gate_table import (
     DEVICE_TAINT_RULES,
     GANG_SCHEDULING,
     GENERIC_WORKLOAD,
+    TAINT_TOLERATION_COMPARISON_OPERATORS,
     TOPOLOGY_AWARE_WORKLOAD_SCHEDULING,
 )
 from kschedfw.framework.gates import FeatureGates
@@ -320,7 +321,25 @@ def version_notes(loaded: Input, gates: FeatureGates) -> Iterator[str]:
         if is_since(gates.version, removed := removed_in(api_version, kind)):
             it = f"{api_version}, which is read all the same"
             yield f"Kubernetes v{removed} no longer serves {it}: {counted(number, kind)}"
+    yield from gated_toleration_notes(loaded.cluster.list(Pod), gates)
     yield from _gate_notes(loaded.cluster, gates)
+
+
+def gated_toleration_notes(pods: Iterable[Pod], gates: FeatureGates) -> Iterator[str]:
+    """Yield a note on tolerations with Gt or Lt where their feature gate is off; it names the first, and counts pods.
+
+    kube-apiserver refuses to create such a pod, but the gate may have been on when an exported pod was created.
+    """
+    found = {
+        pod.key: f"spec.tolerations[{index}].operator: {each.operator} of pod {printable(pod.key)}"
+        for pod in pods
+        for index, each in enumerate(pod.spec.tolerations)
+        if each.operator.compares_integers
+    }
+    if found and not gates.enabled(gate := TAINT_TOLERATION_COMPARISON_OPERATORS):
+        more = f" (and of {counted(len(found) - 1, 'more pod')})" if len(found) > 1 else ""
+        where = f"{next(iter(found.values()))}{more}"
+        yield f"without effect, since the feature gate {gate} is off: {where}; an API server would refuse to create it"
 
 
 def _gate_notes(cluster: Cluster, gates: FeatureGates) -> Iterator[str]:

@@ -8,17 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedfw import IntArray, NodeTable, Pod
-from kschedfw.api import Taint, TaintEffect, Toleration, TolerationOperator
+from kschedfw.api import Taint, TaintEffect, Toleration
 
 # `Gt` and `Lt` (KEP-5471) wait behind the feature gate TaintTolerationComparisonOperators, which is off by default;
 # unless it is on, such a toleration tolerates nothing. The functions get its value as `compares`.
-_GATED = (TolerationOperator.GT, TolerationOperator.LT)
 
 
 def tolerates(tolerations: Sequence[Toleration], taint: Taint, *, compares: bool = False) -> bool:
     """Tell whether any of the tolerations matches the taint."""
     return bool(tolerations) and any(
-        (compares or toleration.operator not in _GATED) and toleration.tolerates(taint)
+        (compares or not toleration.operator.compares_integers) and toleration.tolerates(taint)
         for toleration in tolerations
     )
 

@@ -304,6 +304,35 @@ class TestNotes:
         notes = kschedfw_command("simulate", cluster_dir, "--json", *options).json["notes"]
         assert [each for each in notes if "feature gate" in each] == told
 
+    @pytest.mark.parametrize(
+        ("gate", "told"),
+        [
+            (
+                "false",
+                [
+                    (
+                        "without effect, since the feature gate TaintTolerationComparisonOperators is off:"
+                        " spec.tolerations[1].operator: Gt of pod default/a (and of 1 more pod);"
+                        " an API server would refuse to create it"
+                    )
+                ],
+            ),
+            ("true", []),
+        ],
+    )
+    def test_tolerations_that_compare_without_their_gate(
+        self, kschedfw_command: Command, cluster_dir: Path, gate: str, told: list[str]
+    ) -> None:
+        lines = [
+            f"{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{tolerations: [{{key: x}},"
+            f" {{key: level, operator: {operator}, value: '3'}}], containers: [{{name: c, image: i}}]}}}}"
+            for name, operator in {"a": "Gt", "b": "Lt", "c": "Equal"}.items()
+        ]
+        (cluster_dir / "more.yaml").write_text("\n---\n".join(lines))
+        options = ["--feature-gates", f"TaintTolerationComparisonOperators={gate}"]
+        notes = kschedfw_command("simulate", cluster_dir, "--json", *options).json["notes"]
+        assert [each for each in notes if "feature gate" in each] == told
+
     def test_groups_with_fields_whose_gates_are_not_here(
         self, kschedfw_command: Command, cluster_dir: Path
     ) -> None:

@@ -63,6 +63,18 @@ class TestExplain:
         assert result.code == 1
         assert "Insufficient cpu" in result.out
 
+    def test_a_toleration_of_the_pod_that_its_feature_gate_leaves_without_effect_is_noted(
+        self, kschedfw_command: Command, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "compares.yaml"
+        pod = "tolerations: [{key: level, operator: Gt, value: '3'}], containers: [{name: c, image: i}]"
+        meta = "apiVersion: v1\nkind: Pod\nmetadata: {name: compares}\n"
+        path.write_text(f"{CLUSTER}---\n{meta}spec: {{{pod}}}\n", encoding="utf-8")
+        assert (
+            "TaintTolerationComparisonOperators is off" in kschedfw_command("explain", path, "compares").err
+        )
+        assert "is off" not in kschedfw_command("explain", path, "web").err
+
     def test_other_attempts_are_listed_with_their_reasons(
         self, kschedfw_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

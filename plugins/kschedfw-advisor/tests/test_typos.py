@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from kschedfw_advisor.corrections import RespellToleration
 from kschedfw_advisor.pending import explain_pending
 from small_clusters import what_if
 
@@ -94,6 +95,19 @@ def test_a_toleration_with_another_value_means_the_only_value_that_taints_of_its
     assert first_help(pod, TAINTED) == (
         "correct dedicated=yes to dedicated=batch, a taint of nodes, in the pod's tolerations"
     )
+
+
+@pytest.mark.parametrize("bound", ["3", "7"])
+def test_the_bound_of_a_comparison_is_not_misspelt_and_tolerates_nothing_without_its_gate(bound: str) -> None:
+    node = make_node("n3").capacity(cpu=8, memory="16Gi", pods=10).taint("level", value="5").build()
+    pod = make_pod().toleration("level", operator="Gt", value=bound, effect="NoSchedule").build()
+    assert first_help(pod, node) == "tolerate level=5:NoSchedule"
+
+
+def test_a_correction_of_a_toleration_leaves_comparisons_with_the_same_value_as_they_are() -> None:
+    pod = make_pod().toleration("level", value="4").toleration("level", operator="Gt", value="4").build()
+    equal, greater = RespellToleration("level", "4", "level", "5").changed(pod).spec.tolerations
+    assert (equal.value, greater.value) == ("5", "4")
 
 
 def test_a_name_that_is_close_to_none_is_no_typo() -> None:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from kschedfw import FrozenDict, Node, Pod
+from kschedfw import FeatureGates, FrozenDict, Node, Pod
 from kschedfw.api import (
     NodeInclusionPolicy,
     NodeSelector,
@@ -25,6 +25,7 @@ from kschedfw.api import (
 )
 from kschedfw.cluster import Cluster, belongs_to_its_node
 from kschedfw.explain import Evidence, Explanation, NodeExplanation
+from kschedfw.framework.gate_table import TAINT_TOLERATION_COMPARISON_OPERATORS
 from kschedfw_advisor.amounts import rounded
 from kschedfw_advisor.changes import Change, Effort
 from kschedfw_advisor.cluster_changes import CORDONED, AddNodes, DeletePod, LabelNode, RemoveTaint, Uncordon
@@ -93,6 +94,18 @@ def candidates(
         *(_with_new_node(pod, addition, keys) for addition in groups if not targets),
     )
     return sorted(dict.fromkeys(found), key=size)
+
+
+def with_effective_tolerations(pod: Pod, gates: FeatureGates) -> Pod:
+    """Return the pod without the tolerations that the scheduler ignores: Gt and Lt if their feature gate is off."""
+    if gates.enabled(TAINT_TOLERATION_COMPARISON_OPERATORS):
+        return pod
+    effective = tuple(each for each in pod.spec.tolerations if not each.operator.compares_integers)
+    return (
+        pod
+        if effective == pod.spec.tolerations
+        else attrs.evolve(pod, spec=attrs.evolve(pod.spec, tolerations=effective))
+    )
 
 
 def size(changes: Changes) -> tuple[float, ...]:

@@ -142,7 +142,7 @@ class RespellToleration(_Respelling):
     def changed(self, pod: Pod) -> Pod:
         tolerations = tuple(
             attrs.evolve(each, key=self.new_key, value=self.new_value)
-            if (each.key, each.value) == (self.key, self.value)
+            if (each.key, each.value) == (self.key, self.value) and not each.operator.compares_integers
             else each
             for each in pod.spec.tolerations
         )

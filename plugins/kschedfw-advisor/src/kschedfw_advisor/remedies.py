@@ -14,7 +14,7 @@ from kschedfw import Pod, Transaction, WhatIf
 from kschedfw.api import group_key
 from kschedfw.explain import Explanation
 from kschedfw.what_if import Placed, PodResult, Schedule, Waiting
-from kschedfw_advisor.candidates import Changes, candidates, size
+from kschedfw_advisor.candidates import Changes, candidates, size, with_effective_tolerations
 from kschedfw_advisor.changes import Change, Effort
 from kschedfw_advisor.claim_candidates import claim_candidates
 from kschedfw_advisor.cluster_changes import AddNodes, DeletePod
@@ -146,7 +146,14 @@ def _search(
             (*first, *changes)
             for changes in sorted(
                 (
-                    *candidates(pod, explanation, what_if.cluster, trial.pods_on, additions, targets),
+                    *candidates(
+                        with_effective_tolerations(pod, what_if.feature_gates),
+                        explanation,
+                        what_if.cluster,
+                        trial.pods_on,
+                        additions,
+                        targets,
+                    ),
                     *claim_candidates((pod, *others), what_if.cluster),
                 ),
                 key=size,

@@ -171,9 +171,14 @@ def _wanted_by(requirements: Iterable[Requirement]) -> Iterator[_Pair]:
 
 
 def _tolerated(pod: Pod) -> Iterator[_Pair]:
-    """Return the taints that the pod tolerates, except conditions of nodes, which every pod tolerates by default."""
-    keys = (each for each in pod.spec.tolerations if each.key and not each.key.startswith(CONDITIONS))
-    return ((each.key, each.value) for each in keys)
+    """Yield the taints that the pod names in tolerations.
+
+    Conditions of nodes are left out, since every pod tolerates them by default. So are the bounds of Gt and Lt: a bound
+    that no taint has as its value isn't misspelt.
+    """
+    for each in pod.spec.tolerations:
+        if each.key and not each.key.startswith(CONDITIONS) and not each.operator.compares_integers:
+            yield each.key, each.value
 
 
 def _topology_keys(pod: Pod) -> Iterator[str]:
