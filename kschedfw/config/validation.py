@@ -23,6 +23,8 @@ Errors = Iterator[FieldError]
 
 V1 = "kubescheduler.config.k8s.io/v1"
 _POSITIVE = "must be greater than zero"
+_JITTER = 1.2
+"""The number of retry periods that must fit into the renew deadline (client-go's JitterFactor)."""
 
 
 def settings_errors(configuration: KubeSchedulerConfiguration, api_version: str) -> Errors:
@@ -92,6 +94,18 @@ def leader_election_errors(election: LeaderElection) -> Errors:
         # kube-scheduler's error shows the other value.
         renew = format_duration(election.renew_deadline)
         yield FieldError.invalid("leaseDuration", renew, "must be greater than `RenewDeadline`")
+    # kube-scheduler's validation passes this; client-go refuses it when the scheduler starts.
+    if 0 < election.renew_deadline <= _JITTER * election.retry_period:
+        renew, least = map(format_duration, (election.renew_deadline, _JITTER * election.retry_period))
+        why = f"must be greater than retryPeriod*JitterFactor, {least}"
+        yield FieldError.invalid("renewDeadline", renew, why)
+    for path, name in (
+        ("resourceNamespace", election.resource_namespace),
+        ("resourceName", election.resource_name),
+    ):
+        # Flags can empty them; in a file, empty means the default.
+        if not name:
+            yield FieldError.invalid(path, name, f"{path} is required")
     if election.resource_lock != "leases":
         yield FieldError.invalid(
             "resourceLock", election.resource_lock, 'resourceLock value must be "leases"'

@@ -183,6 +183,18 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
         'leaderElection.leaseDuration: Invalid value: "10s": must be greater than `RenewDeadline`',
     ),
     (
+        {"leaderElection": {"retryPeriod": "20s"}},
+        (
+            'leaderElection.renewDeadline: Invalid value: "10s": must be greater than retryPeriod*JitterFactor, 24s'
+        ),
+    ),
+    (
+        {"leaderElection": {"leaseDuration": "30s", "renewDeadline": "24s", "retryPeriod": "20s"}},
+        (
+            'leaderElection.renewDeadline: Invalid value: "24s": must be greater than retryPeriod*JitterFactor, 24s'
+        ),
+    ),
+    (
         {"leaderElection": {"resourceLock": "endpoints"}},
         'leaderElection.resourceLock: Invalid value: "endpoints": resourceLock value must be "leases"',
     ),

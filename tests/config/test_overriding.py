@@ -19,6 +19,16 @@ def test_it_takes_the_place_of_the_configuration_s() -> None:
     assert changed == attrs.evolve(DEFAULT, leader_election=election, client_connection=connection)
 
 
+def test_the_lease_has_a_name_and_a_namespace() -> None:
+    election = attrs.evolve(DEFAULT.leader_election, resource_namespace="", resource_name="")
+    with pytest.raises(ConfigurationError) as caught:
+        overridden(DEFAULT, leader_election=election, client_connection=DEFAULT.client_connection)
+    assert str(caught.value).splitlines() == [
+        'command line: leaderElection.resourceNamespace: Invalid value: "": resourceNamespace is required',
+        'command line: leaderElection.resourceName: Invalid value: "": resourceName is required',
+    ]
+
+
 def test_invalid_overrides_are_refused_with_their_paths() -> None:
     election = attrs.evolve(DEFAULT.leader_election, lease_duration=5.0, retry_period=-1.0)
     connection = attrs.evolve(DEFAULT.client_connection, burst=-1)
