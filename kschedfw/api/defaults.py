@@ -282,8 +282,9 @@ class Priorities:
     def applied(self, spec: PodSpec) -> PodSpec:
         """Return the spec with the priority and preemption policy of its class.
 
-        A spec with a priority is unchanged. If the class isn't known, the spec stays without priority, which
-        counts as 0.
+        A spec with a priority is unchanged, and one with a preemption policy other than the default keeps it, even if
+        the class says otherwise: exported pods have both. kube-apiserver refuses to create such a pod. If the class
+        isn't known, the spec stays without priority, which counts as 0.
         """
         if spec.priority is not None:
             return spec
