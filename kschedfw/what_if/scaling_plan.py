@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -146,9 +147,12 @@ def _check_types(plan: ScalingPlan) -> None:
 
 def _check_names(trial: Transaction, plan: ScalingPlan, pods: Mapping[str, Pod]) -> None:
     nodes = {obj.name for obj in trial.objects() if isinstance(obj, Node)}
-    known = nodes | {node.name for node in plan.add}
+    added = Counter(node.name for node in plan.add)
+    known = nodes.union(added)
     unknown_pods = [key for key in plan.pods if key not in pods]
     key_form = "" if all("/" in key for key in unknown_pods) else "; a pod's key is NAMESPACE/NAME"
+    if taken := [name for name, times in added.items() if name in nodes or times > 1]:
+        raise WhatIfError(f"plan: nodes to add that are there already, or added twice: {some_names(taken)}")
     for what, missing, hint in (
         ("nodes to remove", [name for name in plan.remove if name not in nodes], ""),
         ("pods", unknown_pods, key_form),

@@ -127,7 +127,11 @@ def test_an_added_node_that_gets_no_pod_is_told() -> None:
             "plan: pods that aren't there: web; a pod's key is NAMESPACE/NAME",
         ),
         (ScalingPlan(pods={"default/web": "x"}), "plan: nodes for pods that aren't there: x"),
-        (ScalingPlan(add=(new_node("a"),)), "Node a already exists"),
+        (ScalingPlan(add=(new_node("a"),)), "plan: nodes to add that are there already, or added twice: a"),
+        (
+            ScalingPlan(add=(new_node("b"),) * 2),
+            "plan: nodes to add that are there already, or added twice: b",
+        ),
     ],
 )
 def test_names_of_nobody_are_refused(plan: ScalingPlan, message: str) -> None:

@@ -157,15 +157,25 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _node(manifest: Mapping[str, Any], path: str) -> Node:
+def read_node(manifest: Mapping[str, Any], path: str, form: str) -> Node:
+    """Read a Node, with or without `kind` and `apiVersion`, at this path of a document; `form` says what is expected.
+
+    Raises:
+        FieldErrors: an API server would refuse it, or it has unknown fields; names all errors.
+    """
     try:
         kind = supported_kind(manifest, "Node")
         if kind is None or kind.cls is not Node:
-            raise FieldErrors([FieldError.invalid("kind", manifest.get("kind"), _FORM)])
+            raise FieldErrors([FieldError.invalid("kind", manifest.get("kind"), form)])
         node = read_object(manifest, kind, unknown=unknown_fields(manifest, "Node"))
     except (ManifestError, FieldErrors) as error:
         raise FieldErrors([each.inside(path) for each in error.errors]) from None
     assert isinstance(node, Node)
+    return node
+
+
+def _node(manifest: Mapping[str, Any], path: str) -> Node:
+    node = read_node(manifest, path, _FORM)
     pods = node.status.allocatable.get(PODS)
     if pods is None or not pods.sign:
         why = "a node without it takes no pods"

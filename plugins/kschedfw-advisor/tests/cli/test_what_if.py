@@ -106,7 +106,9 @@ def test_what_isnt_a_change_is_named(
 def test_without_changes_it_says_what_is_needed(kschedfw_command: Command, cluster_dir: Path) -> None:
     result = kschedfw_command("what-if", cluster_dir)
     assert result.code == 2
-    assert "--changes FILE is needed" in result.err
+    assert "one of both is needed: --changes FILE" in result.err
+    both = kschedfw_command("what-if", cluster_dir, "--changes", "c.yaml", "--plan", "p.yaml")
+    assert (both.code, both.err) == (2, result.err)
     missing = kschedfw_command("what-if", cluster_dir, "--changes", cluster_dir / "none.yaml")
     assert missing.code == 2
     assert "none.yaml: can't be read: No such file or directory" in missing.err
@@ -153,8 +155,16 @@ def test_each_decision_that_a_plan_does_not_expect_is_explained_and_coded(
         ("[]", "expected a mapping with some of addNodes, removeNodes, pods; found []"),
         ("{nodes: [a]}", "plan: Object contains unknown field `nodes`"),
         ("{removeNodes: n1}", "removeNodes: Expected `array`, got `str`"),
-        ("{addNodes: [{kind: Pod, metadata: {name: a}}]}", "addNodes[0]"),
-        ("{removeNodes: [x]}", "plan: nodes to remove that aren't there: x"),
+        (
+            "{addNodes: [{apiVersion: v1, kind: Pod, metadata: {name: a}}]}",
+            'addNodes[0].kind: Invalid value: "Pod": expected a Node',
+        ),
+        (
+            "{addNodes: [{metadata: {name: a}, spec: {taintz: []}}]}",
+            'strict decoding error: unknown field "addNodes[0].spec.taintz"; did you mean "taints"?',
+        ),
+        ("{removeNodes: [x]}", "plan.yaml: plan: nodes to remove that aren't there: x"),
+        ("{addNodes: [{metadata: {name: n1}}]}", "plan.yaml: plan: nodes to add that are there already"),
     ],
 )
 def test_what_is_no_plan_is_one_error(

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final
 import msgspec
 from rich.console import RenderableType
 
-from kschedfw import KschedfwError, Node
-from kschedfw.api import object_from_manifest
+from kschedfw.api import FieldErrors
 from kschedfw.api.reading import UnreadableError, shown
 from kschedfw.cli import block, counted
 from kschedfw.explain import SCHEMA_VERSION
 from kschedfw.what_if import PlanCheck, ScalingPlan
 from kschedfw_advisor.explore.changes import MOST_ADDED, Name
+from kschedfw_advisor.node_groups import read_node
 
 MOST_BYTES: Final = 16 << 20
 """The largest file of a plan, in bytes: a thousand nodes as an API server has them."""
@@ -43,18 +43,14 @@ def plan_of(content: object) -> ScalingPlan:
         # The place comes last in its text, and `$` stands for the plan.
         what, _, place = str(error).partition(" - at `$.")
         raise UnreadableError(f"{place.removesuffix('`') or 'plan'}: {what}") from None
-    nodes = tuple(_node(manifest, f"addNodes[{number}]") for number, manifest in enumerate(given.add_nodes))
-    return ScalingPlan(nodes, given.remove_nodes, {key: node or "" for key, node in given.pods.items()})
-
-
-def _node(manifest: dict[str, Any], place: str) -> Node:
     try:
-        found = object_from_manifest({"apiVersion": "v1", "kind": "Node", **manifest})
-    except KschedfwError as error:
-        raise UnreadableError(f"{place}: {error}") from None
-    if not isinstance(found, Node):
-        raise UnreadableError(f"{place}.kind: expected Node, found {shown(manifest.get('kind'))}")
-    return found
+        nodes = tuple(
+            read_node(manifest, f"addNodes[{number}]", "expected a Node")
+            for number, manifest in enumerate(given.add_nodes)
+        )
+    except FieldErrors as error:
+        raise UnreadableError("; ".join(map(str, error.errors))) from None
+    return ScalingPlan(nodes, given.remove_nodes, {key: node or "" for key, node in given.pods.items()})
 
 
 def to_json(found: PlanCheck, notes: Sequence[str]) -> dict[str, object]:

@@ -112,7 +112,9 @@ def what_if(
     no_progress: bool,
 ) -> None:
     if (changes is None) is (plan is None):
-        raise UsageError("--changes FILE is needed: what changes; or --plan FILE, an autoscaler's plan")
+        raise UsageError(
+            "one of both is needed: --changes FILE, what changes; or --plan FILE, an autoscaler's plan"
+        )
     planned = (
         None if plan is None else read_document(plan, scaling_plan.MOST_BYTES, "plan", scaling_plan.plan_of)
     )
@@ -122,7 +124,7 @@ def what_if(
         loaded = given.read(cluster, progress=bar, show_progress=not no_progress)
     tell(loaded.problems)
     if planned is not None:
-        _check(loaded, configuration, planned, as_json=as_json)
+        _check(loaded, configuration, planned, str(plan), as_json=as_json)
         return
     with closing(Workbench(loaded.cluster, configuration)) as bench:
         found = difference(bench, wanted)
@@ -136,14 +138,14 @@ def what_if(
 
 
 def _check(
-    loaded: Input, configuration: SchedulerConfiguration, planned: ScalingPlan, *, as_json: bool
+    loaded: Input, configuration: SchedulerConfiguration, planned: ScalingPlan, file: str, *, as_json: bool
 ) -> None:
     notes = [*loaded.notes, *refusal_notes(loaded.refused)]
     with WhatIf(loaded.cluster, configuration) as asked, asked.transaction() as trial:
         try:
             found = trial.check(planned)
         except KschedfwError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(f"{file}: {error}") from None
         if as_json:
             print_json(scaling_plan.to_json(found, notes))
         else:
