@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -21,14 +22,20 @@ PIPE_WIDTH = 100
 LIST_WIDTH = 1000
 """The width of lists with one item per line, which are for grep."""
 
+LEAST_WIDTH = 40
+"""The width on narrower terminals: with a few columns rich prints a letter a line, and with none nothing at all."""
+
 _BETWEEN_COLUMNS = 2
 
 
 def stdout_console(width_in_pipe: int = PIPE_WIDTH) -> Console:
-    """Return a console as wide as the terminal, or of `width_in_pipe` columns if stdout isn't a terminal."""
-    has_no_width = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    """Return a console as wide as COLUMNS says, else as the terminal, or of `width_in_pipe` columns without one."""
+    # COLUMNS=0, or what is no number, counts as unset, unlike in rich.
+    columns = shutil.get_terminal_size((width_in_pipe, 0)).columns
+    follows_terminal = sys.stdout.isatty() and "COLUMNS" not in os.environ and columns >= LEAST_WIDTH
+    width = None if follows_terminal else max(columns, LEAST_WIDTH)
     # Texts of plugins and manifests are shown as they are: [x] is no style, and :x: no picture.
-    return Console(highlight=False, markup=False, emoji=False, width=width_in_pipe if has_no_width else None)
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def print_parts(console: Console, parts: Iterable[RenderableType], *, keep_tables: bool = False) -> None:

@@ -91,6 +91,17 @@ def test_in_a_pipe_no_line_is_too_long_to_read(
     assert not any(line.endswith(" ") for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("columns", "width"), [("0", PIPE_WIDTH), ("-5", PIPE_WIDTH), ("wide", PIPE_WIDTH), ("1", 40)]
+)
+def test_a_width_that_shows_nothing_is_not_taken(
+    columns: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    print_report(REPORT)
+    assert max(map(cell_len, capsys.readouterr().out.splitlines())) <= stdout_console().width == width
+
+
 def test_narrow_terminals_have_the_same_figures_in_two_tables(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
