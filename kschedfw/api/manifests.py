@@ -111,7 +111,7 @@ def read_manifests(
     otherwise. Deployments, Jobs and the like get the pods that they lack, unless `expand_workloads` says otherwise.
 
     `existing` are the objects of the cluster that the manifests come on top of: new pods are admitted under its
-    policies, too, and its pods count for quotas. They aren't in the result.
+    policies, too, and its pods count for quotas. They aren't in the result, and to load one of them again is a problem.
     """
     return _load(list(sources(paths)), field_validation, limits, progress, expand_workloads, existing)
 
@@ -214,6 +214,7 @@ class _Loader:
 
     def result(self, expand_workloads: Expand, existing: Iterable[Named]) -> Manifests:
         before = tuple(existing)
+        self._refuse_existing(before)
         owners = [] if expand_workloads is Expand.NOTHING else owners_without_pods(self._objects.values())
         custom = CustomExpansion(self._objects.values())
         if expand_workloads is Expand.ALL:
@@ -405,6 +406,12 @@ class _Loader:
     def _too_many_problems(self) -> str:
         most = self._limits.problems
         return f"isn't read on after more than {most} problems: {how_to_raise('problems', most)}"
+
+    def _refuse_existing(self, existing: Iterable[Named]) -> None:
+        for obj in existing:
+            if (own := self._objects.pop((type(obj), obj.key), None)) is not None:
+                why = f'Duplicate value: "{own.name}": there is one in the cluster, which is kept'
+                self._refuse(own, FieldError("metadata.name", why))
 
     def _refuse(self, obj: Named, error: FieldError) -> None:
         """Report an error of an object that was loaded."""

@@ -138,8 +138,7 @@ class InputOptions:
             KschedfwError: the live cluster can't be read.
             ExtensionError: no installed distribution reads the format.
             UsageError: a directory is given instead of a CSV, or neither a file nor a live cluster.
-            AlreadyExistsError: two CSVs have a node or pod of the same name, or a file has an object of the live
-                cluster.
+            AlreadyExistsError: two CSVs have a node or pod of the same name.
             OSError: a file can't be read.
         """
         files, live, options = (*cluster, *self.pods), self.live, self.reading

@@ -117,6 +117,18 @@ def test_a_pending_pod_of_a_live_cluster_is_explained(
     assert "there is none of this name" in capsys.readouterr().err
 
 
+def test_an_object_of_a_file_that_the_live_cluster_has_is_named_with_its_place(
+    kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extra = tmp_path / "extra.yaml"
+    extra.write_text("{apiVersion: v1, kind: Namespace, metadata: {name: default}}\n")
+    args = ["simulate", str(extra), "--kubeconfig", str(kubeconfig)]
+    assert run(args) == 2
+    why = 'metadata.name: Duplicate value: "default": there is one in the cluster, which is kept'
+    assert f"{extra}: document 1 (Namespace default): {why}" in capsys.readouterr().err
+    assert run([*args, "--skip-invalid"]) == 0
+
+
 def test_files_on_top_of_a_live_cluster_are_admitted_under_its_policies(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

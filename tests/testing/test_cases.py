@@ -386,7 +386,10 @@ class TestWrongCases:
             ),
             ({"configuration": "cluster.yaml"}, "cases[0].configuration: {folder}/cluster.yaml: "),
             ({"cluster": ["none.yaml"]}, "cases[0].cluster: {folder}/none.yaml: can't be read: No such file"),
-            ({"nodes": [node("big", 8)]}, "cases[0]: Node big already exists"),
+            (
+                {"nodes": [node("big", 8)]},
+                'cases[0].nodes[0].metadata.name: Duplicate value: "big": there is one in the cluster, which is kept',
+            ),
         ],
     )
     def test_input_that_is_refused_is_told_at_the_field_that_names_it(
