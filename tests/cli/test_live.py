@@ -268,6 +268,15 @@ def dumped_secrets(tmp_path: Path, dump: Path, *options: str) -> str:
     return dump.read_text()
 
 
+def test_a_dump_that_can_not_be_written_names_the_file_that_was_asked_for(
+    kubeconfig: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump = tmp_path / "none" / "dump.json"
+    assert run(["dump", str(dump), "--kubeconfig", str(kubeconfig)]) == 2
+    told = f"kschedfw: {dump}: can't be written in {dump.parent}: No such file or directory"
+    assert told in capsys.readouterr().err.splitlines()
+
+
 def test_a_dump_has_nothing_that_scheduling_does_not_read(tmp_path: Path) -> None:
     text = dumped_secrets(tmp_path, tmp_path / "dump.json")
     assert SECRET not in text

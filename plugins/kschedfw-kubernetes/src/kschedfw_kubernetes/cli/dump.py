@@ -36,6 +36,7 @@ Exit codes:
   2    bad usage, or the cluster can't be read; nothing was written
   70   a bug in kschedfw
   130  interrupted
+  141  the reader of the output has gone
 """
 
 _SUFFIXES: Final = (".json", ".json.gz")
@@ -99,7 +100,8 @@ def _write(output: IO[str], objects: Iterable[Named]) -> int:
     output.write('{"apiVersion": "v1", "kind": "List", "items": [')
     for obj in objects:
         output.write(",\n" if count else "\n")
-        json.dump(to_manifest(obj), output, ensure_ascii=False, separators=(",", ":"))
+        # In ASCII, which is JSON in any encoding that stdout may have.
+        json.dump(to_manifest(obj), output, separators=(",", ":"))
         count += 1
     output.write("\n]}\n")
     return count
@@ -117,7 +119,11 @@ def _opened(file: Path) -> Iterator[IO[str]]:
     # Follow a symbolic link: its target is replaced, not the link.
     target = Path(os.path.realpath(file))
     # `mkstemp` creates files with mode 600.
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        # It would name the temporary file.
+        raise UsageError(f"{file}: can't be written in {target.parent}: {error.strerror or error}") from None
     written = Path(name)
     try:
         with open(descriptor, "wb") as raw:  # noqa: PTH123  # a descriptor
