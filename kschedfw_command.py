@@ -27,5 +27,6 @@ def main() -> NoReturn:
 
 def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
     # An exception might be caught by what is being imported, and there is nothing to clean up yet.
-    os.write(sys.stderr.fileno(), b"kschedfw: interrupted\n")
+    if sys.stderr is not None:  # else it is closed
+        os.write(sys.stderr.fileno(), b"kschedfw: interrupted\n")
     os._exit(130)

@@ -27,7 +27,11 @@ class _Commands(click.Group):
         for name in COMMANDS.names():
             # Only the name, for listing and suggesting; `resolve_command` loads the command.
             self.add_command(click.Command(name))
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except BrokenPipeError:
+            # While --help is printed; see `invoke`.
+            ctx.exit(ExitCode.READER_GONE)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for name, command in self.commands.items():
@@ -40,6 +44,9 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             # click would print an empty line, and exit with 1.
             ctx.exit(ExitCode.INTERRUPTED)
+        except BrokenPipeError:
+            # click would exit with 1, which is an answer of many commands.
+            ctx.exit(ExitCode.READER_GONE)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

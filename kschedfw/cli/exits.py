@@ -20,7 +20,7 @@ _LONGEST = 4000
 class ExitCode(IntEnum):
     """The exit codes of all commands; only `compare` uses CONDITION_HOLDS."""
 
-    # 70 is EX_SOFTWARE in sysexits.h, 130 what shells make of a process that SIGINT has ended.
+    # 70 is EX_SOFTWARE in sysexits.h; 130 and 141 are what shells make of a process that SIGINT or SIGPIPE has ended.
     DONE = 0
     NOTHING_TO_DO = 1
     FAILED = 1
@@ -28,6 +28,7 @@ class ExitCode(IntEnum):
     CONDITION_HOLDS = 3
     BUG = 70
     INTERRUPTED = 130
+    READER_GONE = 141
 
 
 def complain(message: str, code: ExitCode) -> ExitCode:
@@ -52,12 +53,17 @@ def failure_summary(failures: Failures) -> str:
 
 def print_json(content: object) -> None:
     """Print a document of JSON to stdout."""
-    print(json.dumps(content, indent=2, ensure_ascii=False))
+    print(json.dumps(content, indent=2, ensure_ascii=_ascii_only()))
 
 
 def print_json_line(content: object) -> None:
     """Print a document of JSON to stdout as one line, which a reader in a pipe gets at once."""
-    print(json.dumps(content, ensure_ascii=False), flush=True)
+    print(json.dumps(content, ensure_ascii=_ascii_only()), flush=True)
+
+
+def _ascii_only() -> bool:
+    """Tell whether stdout's encoding lacks characters: what `start` has written for them would be no JSON."""
+    return not (sys.stdout.encoding or "utf").lower().startswith("utf")
 
 
 def _write(lines: Iterable[str]) -> None:

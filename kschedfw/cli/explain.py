@@ -70,6 +70,7 @@ Exit codes:
   2    bad usage or bad input
   70   a bug in kschedfw
   130  interrupted
+  141  the reader of the output has gone
 """
 
 _NAMED = 5

@@ -41,6 +41,7 @@ Exit codes:
   2    bad usage, or the directory isn't empty; nothing was written
   70   a bug in kschedfw
   130  interrupted; nothing was written
+  141  the reader of the output has gone
 """
 
 

@@ -61,6 +61,7 @@ Exit codes:
        was done
   70   a bug in kschedfw
   130  interrupted; the report has the results so far
+  141  the reader of the output has gone
 """
 
 

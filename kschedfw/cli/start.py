@@ -6,10 +6,13 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import NoReturn, TextIO
 
-# A copy of ExitCode.INTERRUPTED: its module isn't imported yet.
+# Copies of ExitCode's: its module isn't imported yet.
 INTERRUPTED = 130
+READER_GONE = 141
 
 _ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 """With Python's own 700, garbage collection takes a tenth of a simulation's time: most objects live to its end.
@@ -23,6 +26,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
     If that is INTERRUPTED, a message on standard error says so.
     """
+    sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
     # First: importing the command makes many lasting objects, too.
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     try:
@@ -35,12 +39,24 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     except BrokenPipeError:
         # The reader has gone, `head` for example. Buffered output must not be written again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        sys.exit(READER_GONE)
     if code == INTERRUPTED:
         print("kschedfw: interrupted", file=sys.stderr)
     # The last collection would scan everything for nothing: the process's memory is free in a moment.
     gc.freeze()
     sys.exit(code)
+
+
+def _usable(stream: TextIO | None) -> TextIO:
+    """Return a stream to which any text can be written: characters that its encoding lacks become escapes."""
+    if stream is None:
+        # Closed by `>&-`. The descriptor is taken, so that no file gets what is meant for this stream.
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123  # no file, and open to the end
+    if isinstance(stream, TextIOWrapper):
+        # A stream whose descriptor was replaced with one that can't seek is changed, too, before it says so.
+        with suppress(OSError):
+            stream.reconfigure(errors="backslashreplace")
+    return stream
 
 
 def _run(args: Sequence[str] | None) -> int:

@@ -30,6 +30,7 @@ Exit codes:
   2    bad usage; or a suite, a manifest or a configuration is refused
   70   a bug in kschedfw
   130  interrupted
+  141  the reader of the output has gone
 """
 
 

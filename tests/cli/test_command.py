@@ -153,8 +153,27 @@ def test_a_reader_that_leaves_early(cluster_dir: Path) -> None:
         done = subprocess.run(
             [*COMMAND, "simulate", cluster_dir], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert done.returncode == 1
+    assert done.returncode == 141
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize(
+    ("args", "code"), [("--version", 0), ("config show", 0), ("config show none.yaml", 2)]
+)
+def test_closed_streams_change_no_exit_code(closed: str, args: str, code: int) -> None:
+    command = f"{' '.join(COMMAND)} {args} {closed}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert "kschedfw: " not in done.stdout
+
+
+def test_characters_that_the_encoding_of_stdout_lacks_are_written_as_escapes() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [*COMMAND, "config", "show"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert "\\xd7" in done.stdout
 
 
 def read_all(terminal: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 from rich.padding import Padding
 
+from kschedfw.cli.exits import print_json_line
 from kschedfw.cli.output import _amount, print_report, progress_bar
 from kschedfw.cli.tables import PIPE_WIDTH, plain_table, print_parts, stdout_console
 from kschedfw.simulator import Peak, Reason, Replay, Report, Spread, Utilisation
@@ -100,6 +101,14 @@ def test_a_width_that_shows_nothing_is_not_taken(
     monkeypatch.setenv("COLUMNS", columns)
     print_report(REPORT)
     assert max(map(cell_len, capsys.readouterr().out.splitlines())) <= stdout_console().width == width
+
+
+@pytest.mark.parametrize(("encoding", "written"), [("ascii", b"\\u00d7"), ("utf-8", "×".encode())])
+def test_json_is_json_in_any_encoding(encoding: str, written: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(stream, encoding=encoding, errors="backslashreplace"))
+    print_json_line({"times": "×"})
+    assert stream.getvalue() == b'{"times": "%s"}\n' % written
 
 
 def test_narrow_terminals_have_the_same_figures_in_two_tables(

@@ -93,6 +93,7 @@ Exit codes:
   2    bad usage; nothing was done
   70   a bug in kschedfw
   130  interrupted; earlier measurements are shown
+  141  the reader of the output has gone
 """
 
 

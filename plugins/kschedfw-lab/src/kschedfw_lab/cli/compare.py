@@ -65,6 +65,7 @@ Exit codes:
   3    a condition of --fail-on holds
   70   a bug in kschedfw
   130  interrupted; the results so far are shown
+  141  the reader of the output has gone
 """
 
 

@@ -59,6 +59,7 @@ Exit codes:
   2    bad usage, or a wrong specification; nothing was run
   70   a bug in kschedfw
   130  interrupted; the results have the runs that were done
+  141  the reader of the output has gone
 """
 
 

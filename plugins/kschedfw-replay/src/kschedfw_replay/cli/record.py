@@ -60,6 +60,7 @@ Exit codes:
        be written
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C
+  141  the reader of the output has gone
 """
 
 

@@ -55,6 +55,7 @@ Exit codes:
   3    a condition of --fail-on holds
   70   a bug in kschedfw
   130  interrupted
+  141  the reader of the output has gone
 """
 
 _LARGEST_PRICES: Final = 1 << 20

@@ -76,6 +76,7 @@ Exit codes:
   3    a condition of --fail-on holds at the end
   70   a bug in kschedfw
   130  ended at once by a second Ctrl-C
+  141  the reader of the output has gone
   143  ended at once by a second SIGTERM
 """
 
