@@ -143,6 +143,14 @@ def test_another_configuration_is_told_and_a_condition_fails(
     assert "--fail-on better: better is 1 of 2 decisions (50.00%)" in errors
 
 
+@pytest.mark.slow
+def test_a_condition_on_nothing_is_told(reader: Path) -> None:
+    with shadow(reader, "--fail-on", "agreement < 99%", "--for", "1s") as process:
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, errors
+    assert "--fail-on: nothing was compared, as there was no decision" in errors
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -217,6 +217,14 @@ def test_conditions(text: str, holds: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "holds"),
+    [("agreement <= 99%", False), ("decisions < 100", True), ("agreement < 99% or decisions < 1", True)],
+)
+def test_without_a_decision_only_conditions_on_their_number_hold(text: str, holds: bool) -> None:
+    assert Alarm.parse(text).holds(Tally()) is holds
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
         ("agreement<<9", "a metric or a number is missing before '<'"),

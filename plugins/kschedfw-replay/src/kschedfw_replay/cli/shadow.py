@@ -38,6 +38,7 @@ from kschedfw.cli import (
     seed_option,
     selected_configuration,
     stdout_console,
+    tell,
 )
 from kschedfw.scheduler import Setup
 from kschedfw_replay.cli.stop_signal import StopSignal, stop_signal
@@ -64,7 +65,8 @@ On a terminal there is a table; elsewhere a line for each decision that differs,
 Ctrl-C or SIGTERM, after --for or --decisions; a second signal ends it at once.
 
 --fail-on takes a metric, and what it is compared with: 'agreement < 99%', 'failed', 'p99 > 50'. A percentage is that of
-all decisions. As soon as a condition holds, a line on standard error says so; the exit code is about the end.
+all decisions; without any, only conditions on `decisions` hold. As soon as one holds, a line on standard error says so;
+the exit code is about the end.
 The metrics are {", ".join(METRICS)}; p50, p90 and p99 are in milliseconds.
 
 \b
@@ -143,6 +145,8 @@ def shadow(
     failed = [alarm for alarm in alarms if alarm.holds(tally)]
     for alarm in failed:
         complain(f"--fail-on {alarm.told(tally)}", ExitCode.CONDITION_HOLDS)
+    if alarms and not tally.decisions:
+        tell(["kschedfw: --fail-on: nothing was compared, as there was no decision"])
     if failed:
         raise click.exceptions.Exit(ExitCode.CONDITION_HOLDS)
 
@@ -197,7 +201,8 @@ class _Run:
         if self.metrics is not None:
             self.metrics.tell_backlog(backlog)
         for alarm in self.alarms:
-            if alarm.holds(self.tally) and alarm not in self.alarmed:
+            # Before the first decision `decisions < 100` holds, of course.
+            if self.tally.decisions and alarm.holds(self.tally) and alarm not in self.alarmed:
                 self.alarmed.add(alarm)
                 complain(f"alarm: {alarm.told(self.tally)}", ExitCode.CONDITION_HOLDS)
 

@@ -140,8 +140,10 @@ class Alarm:
         return cls(Condition.parse(text, _Vocabulary()))
 
     def holds(self, tally: Tally) -> bool:
-        """Return whether the condition is true; without a decision it isn't."""
-        return bool(tally.decisions) and self.condition.holds(tally, 1)
+        """Return whether the condition is true. Without a decision it isn't, unless it names `decisions`."""
+        # The share of nothing is no share: `agreement < 99%` would be as wrong as `agreement >= 99%`.
+        is_about_something = bool(tally.decisions) or "decisions" in self.condition.metrics
+        return is_about_something and self.condition.holds(tally, 1)
 
     def told(self, tally: Tally) -> str:
         """Return the condition with the values of its metrics, for people."""
