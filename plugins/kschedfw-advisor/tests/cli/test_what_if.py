@@ -31,6 +31,15 @@ def test_what_a_cordoned_node_keeps_away_is_told(
     )
 
 
+def test_a_weight_of_0_is_told_as_the_score_switched_off(
+    kschedfw_command: Command, cluster_dir: Path, tmp_path: Path
+) -> None:
+    weight = "{kind: weight, profile: default-scheduler, plugin: NodeAffinity, weight: %d}"
+    file = changes(tmp_path / "c.yaml", f"[{weight % 0}, {weight % 1}]")
+    result = kschedfw_command("what-if", cluster_dir, "--changes", file)
+    assert result.out.startswith("if: score of NodeAffinity off, weight of NodeAffinity: 1\n")
+
+
 def test_json_has_each_pod_with_the_code_of_its_move(
     kschedfw_command: Command, cluster_dir: Path, tmp_path: Path
 ) -> None:

@@ -86,7 +86,7 @@ class ConfigurationChange(_Value, frozen=True, forbid_unknown_fields=True, tag_f
 
 
 class SetWeight(ConfigurationChange, frozen=True, tag="weight"):
-    """Give a score plugin another weight; with 0 it doesn't score."""
+    """Give a score plugin another weight; with 0 it doesn't score, unlike in a file, where 0 stands for 1."""
 
     profile: Name
     plugin: Name
@@ -94,7 +94,7 @@ class SetWeight(ConfigurationChange, frozen=True, tag="weight"):
 
     @property
     def title(self) -> str:
-        return f"weight of {self.plugin}: {self.weight}"
+        return f"weight of {self.plugin}: {self.weight}" if self.weight else f"score of {self.plugin} off"
 
     def edit(self, document: ConfigurationDocument) -> None:
         document.set_weight(self.profile, self.plugin, self.weight)
