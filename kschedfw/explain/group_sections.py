@@ -31,7 +31,7 @@ def group_headline(step: GroupStep) -> str:
         case Result.NOMINATED:
             what = "waits for its victims to go"
         case Result.GATED:
-            what = "not tried yet"
+            return f"podgroup {step.group}: gated, so not tried (profile {step.profile})"
         case other:
             what = other.value
     return f"podgroup {step.group}: {what} (attempt {step.attempt}, profile {step.profile})"

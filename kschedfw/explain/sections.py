@@ -36,7 +36,7 @@ def headline(explanation: Explanation | GroupStep) -> str:
         case Result.NOMINATED:
             what = f"fits nowhere yet; nominated to {explanation.nominated}, where room was made"
         case Result.GATED:
-            what = "not tried yet"
+            return f"{explanation.pod}: gated, so not tried (profile {explanation.profile})"
         case Result.UNSCHEDULABLE if explanation.node is not None:
             what = f"refused after {explanation.node} was chosen"
         case other:

@@ -18,7 +18,7 @@ from kschedfw.api.node import Node
 from kschedfw.api.pod import Pod
 from kschedfw.cluster import InMemoryCluster
 from kschedfw.explain import Explaining, ExplainingScheduler, Explanation, Result, Verdict, explain_pod
-from kschedfw.explain.sections import overview, plugin_section
+from kschedfw.explain.sections import headline, overview, plugin_section
 from kschedfw.framework.plugin import Plugin, hookimpl
 from kschedfw.framework.profile import Profile
 from kschedfw.framework.results import PostFilterResult
@@ -233,6 +233,7 @@ class TestWhatItSays:
         pod = make_pod("pod").scheduling_gate("quota").build()
         _, (found,) = simulated(InMemoryCluster([*equal_nodes(1), pod]), explained=True)
         assert (found.result, found.message) == (Result.GATED, "waiting for scheduling gates: [quota]")
+        assert headline(found) == "default/pod: gated, so not tried (profile default-scheduler)"
 
     def test_no_node_is_blamed_for_a_gate(self) -> None:
         pods = [make_pod("free").build(), make_pod("gated").scheduling_gate("quota").build()]

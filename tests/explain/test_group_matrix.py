@@ -59,6 +59,7 @@ def test_group_that_is_held_back_has_no_placement_and_says_by_what() -> None:
     found = matrix(node("a1", 4), gang(3), *members(2))
     assert (found.result, found.placements, found.least) == ("gated", [], 3)
     assert "minCount" in found.text[0].lines[0]
+    assert found.headline == "podgroup default/g: gated, so not tried (profile default-scheduler)"
 
 
 def test_refusal_by_pre_filter_is_a_reason_too() -> None:
