@@ -24,6 +24,7 @@ from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.passes import SmallCodes
 from kschedfw.framework.runtime.engine.plan import Plan
+from kschedfw.framework.status_codes import PASS
 
 _FEW: Final = 8
 
@@ -74,17 +75,27 @@ class NominatedRoom:
         nodes: NodeSelection,
         totals: FloatArray,
         found: Codes,
+        *,
+        are_complete: bool,
     ) -> None:
         """Replace the codes of nodes that refuse the pod because of the pods that are nominated to them.
 
         `found` has the code of the first refusal without these pods by row; `totals` are below 0 where a node refuses.
+        The codes are complete unless filters were asked node by node: these weren't asked about nodes that refuse the
+        pod only beside their nominated pods.
         """
         table = nodes.table
-        if not self._only_room_decides(plan, state, pod):
+        if not are_complete or not self._only_room_decides(plan, state, pod):
             for name in self._nominator.nominated_nodes():
                 row = table.rows.get(name)
                 if row is not None and totals[row] < 0:
-                    found[row] = self._code_beside(plan, state, pod, table.node_infos[row], int(found[row]))
+                    info, code = table.node_infos[row], int(found[row])
+                    if are_complete or code != PASS:
+                        found[row] = self._code_beside(plan, state, pod, info, code)
+                    else:
+                        active = self._filters.active(state)
+                        status = self._filters.run_with_nominated_pods(active, state, pod, info)
+                        found[row] = plan.codes.code_of(status)
             return
         rows, amounts = self._taken_from(pod, nodes)
         refusing = totals[rows] < 0

@@ -317,7 +317,9 @@ class Together:
         for row, status in run.said.items():
             found[row] = codes.code_of(status)
         if not self._nominator.is_empty:
-            self._nominated.add_refusals(plan, state, run.pod, nodes, run.totals, found)
+            self._nominated.add_refusals(
+                plan, state, run.pod, nodes, run.totals, found, are_complete=not run.asked_last
+            )
         return NodeCodes(
             looked_at, table.take(found, looked_at.rows), codes.statuses, count=run.processed - run.count
         )

@@ -183,6 +183,21 @@ def test_answers_are_those_of_the_scalar_forms_for_any_pods_nodes_strategies_and
     assert not scalar.decided_together
 
 
+def test_a_filter_asked_node_by_node_refuses_before_one_that_refuses_beside_nominated_pods() -> None:
+    tainted = (
+        make_node("n2").capacity(cpu=1, memory="1Gi", pods=9).taint("dedicated", effect="NoSchedule").build()
+    )
+    house, nominator = House([*some_nodes(2), tainted]), Nominator()
+    planned, scalar = evaluations_of(house, "LeastAllocated", nominator)
+    house.cache.update_snapshot(house.snapshot)
+    nominator.add(PodInfo.of(make_pod("nominated").build()), "n0")
+    selecting = make_pod("selecting").node_selector(app="web").requests({GPU: 1}).build()
+    tolerant = make_pod("tolerant").toleration(operator="Exists").build()
+    # The selector is first met by a plan that other pods have made.
+    for pod in (make_pod("plain").build(), tolerant, selecting):
+        assert decision(planned, pod, 0, 1) == decision(scalar, pod, 0, 1)
+
+
 def with_token(pod: Pod) -> Pod:
     """The pod as admission leaves it: with a volume of its own that no plugin reads."""
     volumes = (Volume(f"kube-api-access-{pod.name}"), Volume("scratch", empty_dir=EmptyDirSource()))
