@@ -189,7 +189,7 @@ class TestMapsAndLists:
     def test_a_set_may_be_given_as_one_and_is_written_as_a_sorted_list(self, annotation: Any) -> None:
         racks = {"r3", "r1", "r2"}
         cls = attrs.make_class("Rack", {"field": attrs.field(type=annotation)})
-        read = structure({"field": racks}, cls)
+        read: Any = structure({"field": racks}, cls)
         assert read.field == racks
         assert unstructure(read) == {"field": ["r1", "r2", "r3"]}
 
