@@ -25,7 +25,6 @@ from kschedfw.api import (
 )
 from kschedfw.cluster import Cluster, belongs_to_its_node
 from kschedfw.explain import Evidence, Explanation, NodeExplanation
-from kschedfw.framework.gate_table import TAINT_TOLERATION_COMPARISON_OPERATORS
 from kschedfw_advisor.amounts import rounded
 from kschedfw_advisor.changes import Change, Effort
 from kschedfw_advisor.cluster_changes import CORDONED, AddNodes, DeletePod, LabelNode, RemoveTaint, Uncordon
@@ -98,7 +97,7 @@ def candidates(
 
 def with_effective_tolerations(pod: Pod, gates: FeatureGates) -> Pod:
     """Return the pod without the tolerations that the scheduler ignores: Gt and Lt if their feature gate is off."""
-    if gates.enabled(TAINT_TOLERATION_COMPARISON_OPERATORS):
+    if gates.enabled("TaintTolerationComparisonOperators"):
         return pod
     effective = tuple(each for each in pod.spec.tolerations if not each.operator.compares_integers)
     return (
