@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -118,6 +119,8 @@ def explain(
 ) -> None:
     # First: a page that can't be written is refused before anything takes time.
     page = page_of(html)
+    # No iterator can be cut at a higher number.
+    top = min(top, sys.maxsize)
     end: Decision | None = None
     background = Context()
     failures = Failures()

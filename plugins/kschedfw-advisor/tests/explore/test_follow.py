@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import attrs
@@ -15,16 +16,16 @@ from kschedfw_advisor.reports import Reports
 
 from kschedfw import InMemoryCluster, Node, make_node
 from kschedfw.api import KschedfwError, WarningEvent
-from kschedfw.testing.waiting import eventually
+from kschedfw.testing.waiting import PATIENCE, eventually
 
 
 class Told:
     """A follower, what it has handed over, and what it has said last."""
 
-    def __init__(self, read: Callable[[], Reading]) -> None:
+    def __init__(self, read: Callable[[], Reading], seconds: float = 60) -> None:
         self.taken: list[Reading] = []
         self.said: list[str] = []
-        self.follower = Follower(read, self.taken.append, self.said.append, Reading(cluster()), 60)
+        self.follower = Follower(read, self.taken.append, self.said.append, Reading(cluster()), seconds)
 
 
 def grown() -> InMemoryCluster:
@@ -82,6 +83,19 @@ def test_what_cant_be_read_is_told_until_it_can() -> None:
     told.follower.look()
     assert told.said == ["what is shown isn't up to date: no route to the cluster", ""]
     assert len(told.taken) == 1
+
+
+@pytest.mark.parametrize("seconds", [1e30, float("inf")])
+def test_any_number_of_seconds_may_lie_between_readings(seconds: float) -> None:
+    follower = Told(lambda: Reading(cluster()), seconds).follower
+    before = set(threading.enumerate())
+    follower.start()
+    (thread,) = set(threading.enumerate()) - before
+    thread.join(0.05)
+    assert thread.is_alive(), "it waits"
+    follower.end()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
 
 
 class TestTheWorkbench:

@@ -44,7 +44,8 @@ class Follower:
     ) -> None:
         self._read, self._take, self._tell = read, take, tell
         self._content = _content(first)
-        self._seconds = seconds
+        # No thread can wait for longer.
+        self._seconds = min(seconds, threading.TIMEOUT_MAX)
         self._ended = threading.Event()
         # A daemon, as nothing can interrupt a request to an API server that doesn't answer.
         self._thread = threading.Thread(target=self._follow, name="kschedfw-follow", daemon=True)
