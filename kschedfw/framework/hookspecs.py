@@ -134,6 +134,9 @@ def post_filter(
     `node_to_status` says why, for every node. Plugins run in order until one answers success (room will be
     there: the pod is nominated to the result's node and waits), UNSCHEDULABLE_AND_UNRESOLVABLE or ERROR;
     UNSCHEDULABLE passes on to the next, and the reasons of all are joined.
+
+    A pre_filter that refuses the pod may keep later ones from being called: what this plugin's pre_filter writes may be
+    missing. A StateKeyError, raised or in the status, is then no failure of the plugin.
     """
 
 

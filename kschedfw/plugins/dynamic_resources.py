@@ -21,6 +21,7 @@ from kschedfw import (
     PreBindPreFlightResult,
     Reads,
     StateKey,
+    StateKeyError,
     Status,
     format_duration,
     hookimpl,
@@ -95,7 +96,7 @@ class WithoutDynamicResources(Plugin[DynamicResourcesArgs]):
         if _HAD_ITS_TURN in state:
             return Status.unschedulable("no new claims to deallocate")
         # As the plugin that it stands for, and kube-scheduler's, where pre_filter wasn't called.
-        return Status.from_error("not found")
+        return Status.from_error(StateKeyError("not found"))
 
     @hookimpl
     def score(self) -> int:

@@ -14,7 +14,7 @@ from kschedfw.api import group_key
 from kschedfw.api.pod import Pod
 from kschedfw.api.records import define
 from kschedfw.framework.cluster_client import record_event
-from kschedfw.framework.cycle_state import CycleState, take_pods_to_activate
+from kschedfw.framework.cycle_state import CycleState, StateKeyError, take_pods_to_activate
 from kschedfw.framework.diagnosis import FitError, NoNodesAvailableError
 from kschedfw.framework.errors import ProfileError
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
@@ -147,7 +147,10 @@ def make_room(attempt: Attempt, error: FitError) -> PostFilterResult | None:
     error.diagnosis.post_filter_message = status.message
     if nomination is not None:
         error.diagnosis.nominated_node_name = nomination.nominated_node_name
-    if status.code is Code.ERROR:
+    # What a plugin's own pre_filter writes is missing where another one has refused the pod before: nothing has
+    # failed. The condition has the text, as kube-scheduler's has for each pod whose PersistentVolumeClaim is missing.
+    unprepared = error.diagnosis.pre_filter_refused and isinstance(status.error, StateKeyError)
+    if status.code is Code.ERROR and not unprepared:
         # The diagnosis has the message alone, as in kube-scheduler's condition. The log also names plugin and hook.
         failure = named(status, "post_filter", status.plugin)
         bug = bug_behind(failure.error)

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from device_world import World, claim, devices, gpu_class, made, node, pod
 
-from kschedfw import EnabledPlugin, Pod, Profile, Registry, WhatIf
+from kschedfw import EnabledPlugin, Pod, Profile, Registry, WhatIf, make_node, make_pod
 from kschedfw.api import how_to_install
 from kschedfw.api.distributions import entry_points_of
 from kschedfw.api.extensions import Extensions
 from kschedfw.cluster import controllers, start_controllers
 from kschedfw.cluster.memory import InMemoryCluster
 from kschedfw.framework import devices as port
+from kschedfw.simulator import Failures, Simulation
 from tests.conformance.compare import differences
 from tests.conformance.decide import decide
 from tests.conformance.modes import pod_scenarios
@@ -100,6 +101,20 @@ def test_a_what_if_with_the_default_profile_warns_of_no_plugin(caplog: pytest.Lo
     with caplog.at_level(logging.WARNING, "kschedfw.what_if"), WhatIf([node("a")]).transaction() as trial:
         assert trial.schedule([pod("p")])
     assert caplog.messages == []
+
+
+def test_a_pod_whose_volume_claim_is_missing_is_refused_and_no_plugin_has_failed() -> None:
+    cluster = InMemoryCluster(
+        [make_node("a").capacity(cpu=4, pods=9).build(), make_pod("p").claim("c").build()]
+    )
+    with Failures() as failures:
+        report = Simulation(cluster).run()
+    assert (failures.count, report.failed) == (0, 0)
+    refused = cluster.get(Pod, "default/p")
+    assert refused is not None
+    # kube-scheduler's own words.
+    said = '0/1 nodes are available: persistentvolumeclaim "c" not found. not found'
+    assert [each.message for each in refused.status.conditions] == [said]
 
 
 def test_no_controller_makes_claims() -> None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from kschedfw import InMemoryCluster, KschedfwError, Pod, PostFilterResult, Profile, Status, make_pod
+from kschedfw import (
+    CycleState,
+    InMemoryCluster,
+    KschedfwError,
+    Pod,
+    PostFilterResult,
+    Profile,
+    StateKey,
+    Status,
+    make_pod,
+)
 from kschedfw.api.pod import PodCondition
 from kschedfw.cluster.errors import LostRaceError
 from kschedfw.scheduler.failure import truncated
@@ -226,6 +236,7 @@ class TestNomination:
 class TestMakingRoomFails:
     """An error of post_filter is logged with plugin and hook; the condition has its text alone, as kube-scheduler's."""
 
+    MAY = "post_filter may answer only Success, Error, Unschedulable or UnschedulableAndUnresolvable"
     WRONG = "post_filter must return a pair of a PostFilterResult or None and a Status or None, not "
 
     @pytest.mark.parametrize(
@@ -234,7 +245,7 @@ class TestMakingRoomFails:
             ((None, Status.from_error("no disk")), "no disk", Place.UNSCHEDULABLE),
             (Status.unschedulable("no"), f"{WRONG}{Status.unschedulable('no')!r}", Place.UNSCHEDULABLE),
             (None, f"{WRONG}None", Place.UNSCHEDULABLE),
-            ((None, Status.skip()), "Skip", Place.UNSCHEDULABLE),
+            ((None, Status.skip()), f"Skip, but {MAY}", Place.UNSCHEDULABLE),
             (KschedfwError("no disk"), "no disk", Place.UNSCHEDULABLE),
             (KeyError("rack"), "KeyError: 'rack'", Place.BACKOFF),
         ],
@@ -264,6 +275,32 @@ class TestMakingRoomFails:
         refusing = plugin("No", filter=answering(no), post_filter=answering((None, no)))
         Stage(refusing, nodes=[node()], profiles=[Profile(["No", "PrioritySort"])]).run(pod())
         assert not [each for each in caplog.records if each.levelname == "ERROR"]
+
+    @pytest.mark.parametrize(
+        ("refusing_hook", "refusal", "is_failure"),
+        [
+            ("pre_filter", Status.unresolvable("no"), False),
+            ("pre_filter", Status.unresolvable(), False),
+            ("filter", Status.unresolvable("no"), True),
+        ],
+    )
+    def test_missing_state_is_a_failure_unless_a_pre_filter_has_refused_the_pod(
+        self, refusing_hook: str, refusal: Status, is_failure: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def read(state: CycleState) -> tuple[None, Status]:
+            return None, Status.unschedulable(str(state.read(StateKey[int]("Late.key"))))
+
+        hooks = {refusing_hook: answering(refusal), "events_to_register": answering([NODE_ADDED])}
+        first = plugin("First", **hooks)
+        stage = Stage(
+            first,
+            plugin("Late", post_filter=read),
+            nodes=[node()],
+            profiles=[Profile(["First", "Late", "PrioritySort"])],
+        )
+        stage.run(pod())
+        assert ["making room for" in each.getMessage() for each in caplog.records] == [True] * is_failure
+        assert stage.condition()[2].endswith(" Late.key: not found in the cycle state")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from kschedfw_devices.dynamic_resources.manager import DeviceManager, ResourceCl
 from kschedfw_devices.dynamic_resources.plugin import claim_events
 from kschedfw_devices.dynamic_resources.usage import NOTHING_USED, PoolUsage, counting_results
 
+from kschedfw import make_node, make_pod
 from kschedfw.api.pod import Pod, PodExtendedResourceClaimStatus
 from kschedfw.api.resource_claims import CLAIM_FINALIZER, AllocationResult, ResourceClaim
 from kschedfw.cluster import ConflictError, InMemoryCluster, T, WatchEvent
@@ -26,6 +27,7 @@ from kschedfw.config import default_profile
 from kschedfw.framework.events import ActionType, EventResource, QueueingHint
 from kschedfw.framework.metrics import DevicePreparation, NoMetrics
 from kschedfw.plugins import DynamicResourcesArgs
+from kschedfw.simulator import Failures, Simulation
 from kschedfw.testing import FrameworkHarness
 from kschedfw.testing.properties import examples
 
@@ -123,6 +125,20 @@ def test_bad_input_is_told_in_the_pods_condition(objects: list[Any], said: str) 
     world = World(node("a"), devices("a", "g0"), *objects, pod("p", "c"))
     world.run()
     assert said in world.told("p")
+
+
+def test_a_pod_whose_volume_claim_is_missing_is_refused_and_no_plugin_has_failed() -> None:
+    cluster = InMemoryCluster(
+        [make_node("a").capacity(cpu=4, pods=9).build(), make_pod("p").claim("c").build()]
+    )
+    with Failures() as failures:
+        report = Simulation(cluster).run()
+    assert (failures.count, report.failed) == (0, 0)
+    refused = cluster.get(Pod, "default/p")
+    assert refused is not None
+    # kube-scheduler's own words.
+    said = '0/1 nodes are available: persistentvolumeclaim "c" not found. not found'
+    assert [each.message for each in refused.status.conditions] == [said]
 
 
 def test_a_claim_that_nobody_uses_is_freed_for_a_pod_that_cannot_use_it() -> None:

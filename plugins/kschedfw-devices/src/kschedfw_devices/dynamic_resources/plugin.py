@@ -30,6 +30,7 @@ from kschedfw import (
     QueueingHint,
     Reads,
     StateKey,
+    StateKeyError,
     Status,
     Verdicts,
     hookimpl,
@@ -219,7 +220,8 @@ class DynamicResources(Plugin[DynamicResourcesArgs]):
     def post_filter_status(self, state: CycleState, pod: Pod, node_to_status: NodeToStatus) -> Status:  # noqa: ARG002  # see explain
         """Return the status that `post_filter` would return; without effects."""
         if DEVICES not in state:
-            return Status.from_error("not found")
+            # kube-scheduler's text of an error of its cycle state.
+            return Status.from_error(StateKeyError("not found"))
         return Status.unschedulable(self.plan_freeing(state, node_to_status).message)
 
     @hookimpl
