@@ -63,7 +63,8 @@ class NominatedRoom:
             rows = self._rows_refused(state, pod, nodes)
         if not len(rows):
             return None
-        codes: SmallCodes = np.zeros(len(nodes), dtype=np.int8)
+        # Of the whole table, though `nodes` may be a part: the compiled pass reads an entry for each row, unchecked.
+        codes: SmallCodes = np.zeros(len(nodes.table), dtype=np.int8)
         codes[rows] = 1
         return codes
 

@@ -769,6 +769,20 @@ class TestNominatedPods:
                 [] if which == "own" else [0]
             )
 
+    @pytest.mark.parametrize("crowded", [2, 11], ids=["a low row", "the last row"])
+    def test_they_count_in_a_search_of_a_part_of_the_nodes(self, crowded: int) -> None:
+        """The codes of nodes without room are looked up by row, and the last rows are beyond the part's length."""
+        house = self.house({"cpu": 1})
+        (nominated,) = house.framework.handle.nominator.nominated_pods()
+        house.framework.handle.nominator.add(nominated, f"n{crowded}")
+        house.cache.update_snapshot(house.snapshot)
+        part = NodeSelection.named(house.snapshot.table, [f"n{row}" for row in range(2, 12)])
+        state, pod = CycleState(), make_pod("pod").requests(cpu=1).build()
+        house.framework.run_pre_filter_plugins(state, pod)
+        found = house.framework.filter_nodes(state, pod, part)
+        assert found.feasible.rows.tolist() == [row for row in range(2, 12) if row != crowded]
+        assert house.together == 1
+
     def test_withdrawn_and_moved_nominations_count_no_more(self) -> None:
         house = self.house({"cpu": 1})
         nominator, pod = house.framework.handle.nominator, make_pod("pod").requests(cpu=1).build()
