@@ -102,7 +102,7 @@ def _run(copy: Path, test: str) -> int:
     sources = [copy, *sorted(copy.glob("plugins/*/src")), *sorted(copy.glob("plugins/*/tests"))]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "", path]
     done = subprocess.run(
-        [*command, *(["-k", name] if name else [])],
+        [*command, *(["-k", name.replace("::", " and ")] if name else [])],
         cwd=copy,
         # Before the packages that are installed from this checkout.
         env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, sources)), "PYTHONDONTWRITEBYTECODE": "1"},
