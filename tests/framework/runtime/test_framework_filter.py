@@ -472,8 +472,9 @@ class TestBatch:
         assert asked == ["n1"]
 
     @pytest.mark.parametrize("evaluation", Evaluation)
+    @pytest.mark.parametrize("batch", [None, answering(None)], ids=["together", "node by node"])
     def test_the_first_refusal_is_the_reason_where_another_filter_refuses_the_nominated_pods_too(
-        self, evaluation: Evaluation
+        self, batch: Callable[..., object] | None, evaluation: Evaluation
     ) -> None:
         def full(node_info: NodeInfo) -> Status | None:
             return Status.unschedulable("full") if node_info.pods else None
@@ -485,12 +486,38 @@ class TestBatch:
         for name in ("n0", "n1"):
             nominator.add(PodInfo.of(pod(f"on-{name}")), name)
         room = plugin("Room", filter=full, filter_batch=nobody_there)
-        framework, _ = self.framework([1, 0], nominator=nominator, more=[room], evaluation=evaluation)
+        framework, _ = self.framework(
+            [1, 0], batch=batch, nominator=nominator, more=[room], evaluation=evaluation
+        )
         type(framework.plugins["Rack"]).reads = Reads.NODE
         assert verdicts_on(framework) == {
             "n0": REFUSALS[1].with_plugin("Rack"),
             "n1": Status.unschedulable("full").with_plugin("Room"),
         }
+
+    @pytest.mark.parametrize("evaluation", Evaluation)
+    def test_an_error_ends_the_search_where_a_later_filter_refuses_the_nominated_pods(
+        self, evaluation: Evaluation
+    ) -> None:
+        def rack(node_info: NodeInfo) -> Status | None:
+            return Status.from_error("no disk") if node_info.name == "n1" else None
+
+        nominator = Nominator()
+        nominator.add(PodInfo.of(pod("x")), "n1")
+        framework = make_framework(
+            plugin("Rack", filter=rack, reads=Reads.NODE),
+            plugin(
+                "Room",
+                filter=lambda node_info: Status.unschedulable("full") if node_info.pods else None,
+            ),
+            nodes=nodes("n0", "n1", "n2"),
+            nominator=nominator,
+            evaluation=evaluation,
+        )
+        found = framework.filter_nodes(CycleState(), pod("p"), framework.handle.snapshot.selection)
+        assert found.error is not None
+        assert found.error.plugin == "Rack"
+        assert found.feasible.names == ("n0",)
 
     @pytest.mark.parametrize("evaluation", Evaluation)
     def test_an_error_on_a_node_that_its_nominated_pods_refuse_ends_no_search(

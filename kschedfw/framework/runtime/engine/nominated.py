@@ -24,7 +24,7 @@ from kschedfw.framework.runtime.engine.kept_totals import wanted_amounts
 from kschedfw.framework.runtime.engine.node_by_node import NodeByNode
 from kschedfw.framework.runtime.engine.passes import SmallCodes
 from kschedfw.framework.runtime.engine.plan import Plan
-from kschedfw.framework.status_codes import PASS
+from kschedfw.framework.runtime.engine.steps import Step
 
 _FEW: Final = 8
 
@@ -47,20 +47,23 @@ class NominatedRoom:
         self._taken: tuple[IntArray, IntArray] = _columns({}, {})
         """The rows of the nodes, shape (k,), and the amounts, shape (k, 4)."""
 
-    def refused(self, plan: Plan, state: CycleState, pod: Pod, nodes: NodeSelection) -> SmallCodes | None:
+    def refused(
+        self, plan: Plan, state: CycleState, pod: Pod, nodes: NodeSelection, last: Sequence[Step]
+    ) -> SmallCodes | None:
         """Return codes that aren't 0 where the nominated pods leave no room, shape (n,); None where they do everywhere.
 
-        `state` has what the pre_filters wrote.
+        `state` has what the pre_filters wrote. The filters in `last` are asked afterwards, node by node and beside the
+        nominated pods.
 
         Raises:
             NotTogetherError: a filter failed.
         """
         rows: IntArray | Sequence[int]
         if self._only_room_decides(plan, state, pod):
-            fits = any(each.name in plan.computed for each in plan.filters)
+            fits = any(each.name in plan.computed for each in plan.filters if each not in last)
             rows = self._rows_without_room(pod, nodes) if fits else ()
         else:
-            rows = self._rows_refused(state, pod, nodes)
+            rows = self._rows_refused(state, pod, nodes, last)
         if not len(rows):
             return None
         # Of the whole table, though `nodes` may be a part: the compiled pass reads an entry for each row, unchecked.
@@ -76,27 +79,17 @@ class NominatedRoom:
         nodes: NodeSelection,
         totals: FloatArray,
         found: Codes,
-        *,
-        are_complete: bool,
     ) -> None:
         """Replace the codes of nodes that refuse the pod because of the pods that are nominated to them.
 
         `found` has the code of the first refusal without these pods by row; `totals` are below 0 where a node refuses.
-        The codes are complete unless filters were asked node by node: these weren't asked about nodes that refuse the
-        pod only beside their nominated pods.
         """
         table = nodes.table
-        if not are_complete or not self._only_room_decides(plan, state, pod):
+        if not self._only_room_decides(plan, state, pod):
             for name in self._nominator.nominated_nodes():
                 row = table.rows.get(name)
                 if row is not None and totals[row] < 0:
-                    info, code = table.node_infos[row], int(found[row])
-                    if are_complete or code != PASS:
-                        found[row] = self._code_beside(plan, state, pod, info, code)
-                    else:
-                        active = self._filters.active(state)
-                        status = self._filters.run_with_nominated_pods(active, state, pod, info)
-                        found[row] = plan.codes.code_of(status)
+                    found[row] = self._code_beside(plan, state, pod, table.node_infos[row], int(found[row]))
             return
         rows, amounts = self._taken_from(pod, nodes)
         refusing = totals[rows] < 0
@@ -175,8 +168,11 @@ class NominatedRoom:
         amounts = {name: _sum_of(self._filters.nominated_pods(pod, name)) for name in names}
         return {name: its for name, its in amounts.items() if its[3]}
 
-    def _rows_refused(self, state: CycleState, pod: Pod, nodes: NodeSelection) -> Sequence[int]:
-        filters, table, rows = self._filters.reading_pods(state), nodes.table, []
+    def _rows_refused(
+        self, state: CycleState, pod: Pod, nodes: NodeSelection, last: Sequence[Step]
+    ) -> Sequence[int]:
+        table, rows = nodes.table, []
+        filters = [each for each in self._filters.reading_pods(state) if each not in last]
         for name in self._nominator.nominated_nodes():
             if (row := table.rows.get(name)) is None:
                 continue

@@ -244,7 +244,7 @@ class Together:
                 if refused.any():
                     found.append(refused.view(np.int8))
         if not self._nominator.is_empty:
-            crowded = self._nominated.refused(plan, state, pod, nodes)
+            crowded = self._nominated.refused(plan, state, pod, nodes, last)
             if crowded is not None:
                 found.append(crowded)
         return found, last
@@ -256,7 +256,9 @@ class Together:
         end, error = len(rows), None
         if last:
             asked = NodeSelection(run.nodes.table, rows[passing])
-            answers = self._node_by_node.ask_in_order(last, run.state, run.pod, asked, wanted, alone=True)
+            # Where one of these filters reads pods, nominated pods decide which one refuses or fails first.
+            alone = set(last).isdisjoint(self._node_by_node.reading_pods(run.state))
+            answers = self._node_by_node.ask_in_order(last, run.state, run.pod, asked, wanted, alone=alone)
             run.asked_last = last
             run.said = {
                 row: status
@@ -317,9 +319,7 @@ class Together:
         for row, status in run.said.items():
             found[row] = codes.code_of(status)
         if not self._nominator.is_empty:
-            self._nominated.add_refusals(
-                plan, state, run.pod, nodes, run.totals, found, are_complete=not run.asked_last
-            )
+            self._nominated.add_refusals(plan, state, run.pod, nodes, run.totals, found)
         return NodeCodes(
             looked_at, table.take(found, looked_at.rows), codes.statuses, count=run.processed - run.count
         )
