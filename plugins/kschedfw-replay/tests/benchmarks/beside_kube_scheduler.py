@@ -49,13 +49,22 @@ class Companions:
     server: ControlPlane
     folder: Path
     until_end: ExitStack
+    running: dict[str, subprocess.Popen[bytes]] = attrs.field(factory=dict)
+    """The latest process of each name."""
 
     def start(self, name: str, *command: str, output: Path | None = None) -> subprocess.Popen[bytes]:
         log = self.until_end.enter_context((self.folder / f"{name}.log").open("ab"))
         out = self.until_end.enter_context(output.open("ab")) if output else log
         process = subprocess.Popen(command, stdout=out, stderr=log, stdin=subprocess.DEVNULL)
         self.until_end.callback(_end, process)
+        self.running[name] = process
         return process
+
+    def check_running(self) -> None:
+        """End the program if one of the companions has ended, since nothing is shown without it."""
+        for name, process in self.running.items():
+            if (code := process.poll()) is not None:
+                sys.exit(f"{name} ended with {code}: {self.folder / name}.log says why")
 
     def kube_scheduler(self) -> None:
         content = {
@@ -97,6 +106,8 @@ class Companions:
 
 
 def main(folder: Path, minutes: int, rate: float) -> None:
+    # Kubeconfigs name certificates in it, and a relative path is one from where the kubeconfig is.
+    folder = folder.resolve()
     folder.mkdir(parents=True)
     policy = folder / "audit-policy.yaml"
     policy.write_bytes(
@@ -121,6 +132,7 @@ def main(folder: Path, minutes: int, rate: float) -> None:
                 time.sleep(60)
                 sizes = f"recorder {_memory(recorder)} MiB, shadow {_memory(shadow)} MiB"
                 print(f"{minute} min: {load.made} pods made, {load.left} left, {sizes}", flush=True)
+                companions.check_running()
                 if minute == max(1, minutes // 2):
                     recorder.send_signal(signal.SIGKILL)
                     recorder.wait()
