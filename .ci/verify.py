@@ -67,7 +67,9 @@ class Part:
     def missing(self) -> str:
         """Return the needs that this machine lacks, as the end of a sentence; empty if none."""
         needs = [need.split(":") for need in self.needs]
-        return " and ".join(_lacking(kind, name) for kind, name in needs if not _has(kind, name))
+        return " and ".join(
+            dict.fromkeys(_lacking(kind, name) for kind, name in needs if not _has(kind, name))
+        )
 
 
 @attrs.frozen
@@ -241,7 +243,7 @@ def _lacking(kind: str, name: str) -> str:
         case "variable":
             return f"{name} isn't set"
         case "asset":
-            return f"{ASSETS} has no {name}"
+            return f"{ASSETS} has no {name} that runs" if os.environ.get(ASSETS) else f"{ASSETS} isn't set"
         case _:
             return f"there is no {name}"
 

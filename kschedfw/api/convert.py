@@ -152,7 +152,7 @@ def _is_tuple(type_: object) -> bool:
 
 def _errors_at(path: str, error: Exception) -> list[FieldError]:
     """Return the errors of the item of a list or a map, which is at `path`."""
-    # What other hooks than those of this package raise, such as cattrs' for an `Enum`, has no path.
+    # Errors of cattrs' own hooks, such as that for an `Enum`, have no path.
     errors = error.errors if isinstance(error, FieldErrors) else (FieldError("", str(error)),)
     return [problem.inside(path) for problem in errors]
 
@@ -171,7 +171,7 @@ def _map_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, obje
     key_type, item_type = get_args(type_) or (str, Any)
     read_key = _read_key if key_type is str else converter.get_structure_hook(key_type)
     item = converter.get_structure_hook(item_type)
-    # As Kubernetes reads null in a map: as the zero of its type.
+    # Null in a map is the zero of its type, as Kubernetes reads it.
     null = _ZEROS.get(item_type, {} if is_attrs_class(item_type) else None)
 
     def hook(value: object, _type: object) -> object:
@@ -198,6 +198,7 @@ def _map_hook(type_: Any, converter: cattrs.Converter) -> Callable[[object, obje
 
 
 _ZEROS: Final[Mapping[object, object]] = {str: "", Quantity: 0}
+"""The zeros of scalars in maps, by type."""
 
 
 def _read_items(items: Iterable[tuple[object, Any, Callable[[object, Any], object]]]) -> list[object]:

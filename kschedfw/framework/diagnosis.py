@@ -167,8 +167,8 @@ class NodeToStatus:
 class Diagnosis:
     """The statuses of hooks and extenders that explain why a pod doesn't fit.
 
-    `pre_filter_refused` means that a plugin's pre_filter rejected the pod outright: the pre_filters of plugins after it
-    may not have been called. `pre_filter_message` has its reasons, if it gave any. `unschedulable_plugins` are the
+    `pre_filter_message` is set when a plugin's pre_filter rejected the pod outright, and empty if it gave no reasons:
+    the pre_filters of plugins after it may not have been called. `unschedulable_plugins` are the
     plugins that refused the pod: the answer of one of them must change before the pod can fit.
     `pending_plugins` are the plugins among them that wait for something outside the cluster.
 
@@ -178,8 +178,7 @@ class Diagnosis:
     """
 
     node_to_status: NodeToStatus = attrs.field(factory=NodeToStatus)
-    pre_filter_refused: bool = False
-    pre_filter_message: str = ""
+    pre_filter_message: str | None = None
     post_filter_message: str = ""
     nominated_node_name: str = ""
     post_filter_failed: bool = False

@@ -15,7 +15,7 @@ from kschedfw.api.records import frozen
 from kschedfw.framework.nodes.arrays import IntArray
 from kschedfw.framework.nodes.encoded_column import EncodedColumn
 from kschedfw.framework.nodes.node_info import NodeInfo
-from kschedfw.framework.status import Status
+from kschedfw.framework.status import Status, several_texts
 
 if TYPE_CHECKING:
     from kschedfw.framework.nodes.table import NodeTable
@@ -28,18 +28,7 @@ def _names(node_names: Iterable[str]) -> frozenset[str]:
     # The set that a plugin keeps for many pods isn't looked at each time.
     if type(node_names) is frozenset:
         return node_names
-    # A lone name would be read as a set of one-letter names.
-    if isinstance(node_names, str):
-        raise TypeError(
-            f"node_names: expected several names, found one: {node_names!r}; write [{node_names!r}]"
-        )
-    if not isinstance(node_names, Iterable):
-        raise TypeError(f"node_names: expected names, found {node_names!r}")
-    names = frozenset(node_names)
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"node_names: expected names, found {name!r}")
-    return names
+    return frozenset(several_texts(node_names, "node_names"))
 
 
 @frozen

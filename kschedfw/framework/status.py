@@ -59,16 +59,23 @@ def text_of(error: BaseException) -> str:
     return f"{name}: {text}" if text else name
 
 
-def _texts(reasons: Iterable[str]) -> tuple[str, ...]:
-    if type(reasons) is not tuple:
-        # A lone text would be read as a sequence of one-letter reasons.
-        if isinstance(reasons, str):
-            raise TypeError(f"reasons: expected several texts, found one: {reasons!r}; write ({reasons!r},)")
-        reasons = tuple(reasons)
-    for reason in reasons:
-        if not isinstance(reason, str):
-            raise TypeError(f"reasons: expected texts, found {reason!r}")
-    return reasons
+def several_texts(given: Iterable[str], argument: str = "reasons") -> tuple[str, ...]:
+    """Return the texts in their order.
+
+    Raises:
+        TypeError: there is one alone, or what is given are no texts. The message names the argument.
+    """
+    if type(given) is not tuple:
+        # A lone text would be read as a sequence of one-letter texts.
+        if isinstance(given, str):
+            raise TypeError(f"{argument}: expected several texts, found one: {given!r}; write ({given!r},)")
+        if not isinstance(given, Iterable):
+            raise TypeError(f"{argument}: expected texts, found {given!r}")
+        given = tuple(given)
+    for text in given:
+        if not isinstance(text, str):
+            raise TypeError(f"{argument}: expected texts, found {text!r}")
+    return given
 
 
 @final
@@ -83,7 +90,7 @@ class Status:
     """
 
     code: Code = Code.SUCCESS
-    reasons: tuple[str, ...] = attrs.field(default=(), converter=_texts)
+    reasons: tuple[str, ...] = attrs.field(default=(), converter=several_texts)
     plugin: str = ""
     error: BaseException | None = attrs.field(default=None, eq=False)
     timeout: float | None = None

@@ -272,7 +272,6 @@ class GenericScheduler:
                 raise SchedulingError(status)
             # One status for all nodes, without an entry for each.
             diagnosis.node_to_status.absent = status
-            diagnosis.pre_filter_refused = True
             diagnosis.pre_filter_message = status.message
             diagnosis.add_plugin_status(status)
             none = NodeSelection(self._snapshot.table, np.empty(0, dtype=np.int64))

@@ -147,9 +147,10 @@ def make_room(attempt: Attempt, error: FitError) -> PostFilterResult | None:
     error.diagnosis.post_filter_message = status.message
     if nomination is not None:
         error.diagnosis.nominated_node_name = nomination.nominated_node_name
-    # What a plugin's own pre_filter writes is missing where another one has refused the pod before: nothing has
-    # failed. The condition has the text, as kube-scheduler's has for each pod whose PersistentVolumeClaim is missing.
-    unprepared = error.diagnosis.pre_filter_refused and isinstance(status.error, StateKeyError)
+    # A plugin's state is missing if another one's pre_filter refused the pod first: nothing has failed. The condition
+    # has the text, as kube-scheduler's has for each pod whose PersistentVolumeClaim is missing.
+    is_refused_early = error.diagnosis.pre_filter_message is not None
+    unprepared = is_refused_early and isinstance(status.error, StateKeyError)
     if status.code is Code.ERROR and not unprepared:
         # The diagnosis has the message alone, as in kube-scheduler's condition. The log also names plugin and hook.
         failure = named(status, "post_filter", status.plugin)

@@ -336,7 +336,7 @@ class _PodDecision:
         return {
             "pod": self._pod.key,
             "feasible": self._feasible,
-            "preFilter": diagnosis.pre_filter_message,
+            "preFilter": diagnosis.pre_filter_message or "",
             "filter": {
                 name: {"plugin": status.plugin, **verdict_json(status)} for name, status in filtered.items()
             },

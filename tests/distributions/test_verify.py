@@ -125,7 +125,13 @@ def test_a_program_of_a_cluster_is_looked_for_in_the_folder_that_a_variable_name
     )
     assert checkout.verify(KUBEBUILDER_ASSETS=str(assets)).returncode == 0
     assert checkout.verdict("one") == "passed"
-    assert checkout.verdict("two") == "not run: KUBEBUILDER_ASSETS has no git"
+    assert checkout.verdict("two") == "not run: KUBEBUILDER_ASSETS has no git that runs"
+
+
+def test_that_no_variable_names_a_folder_of_programs_is_said_once(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, part("one", "echo figure 1", needs='["asset:etcd", "asset:git"]'))
+    assert checkout.verify(KUBEBUILDER_ASSETS="").returncode == 0
+    assert checkout.verdict("one") == "not run: KUBEBUILDER_ASSETS isn't set"
 
 
 def test_a_program_that_is_there_and_does_not_run_is_lacking(tmp_path: Path) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Final, Protocol, runtime_checkable
-from weakref import WeakKeyDictionary
 
 import attrs
 
@@ -100,16 +99,16 @@ def check_fields(plugin: str, args_type: type[object]) -> None:
     Raises:
         PluginLoadError: fields have types that can't be read; names all of them.
     """
-    if (problem := _FIELD_PROBLEMS.get(args_type)) is None:
-        from kschedfw.api.strict import unreadable_types  # brings cattrs along
-
-        problem = _FIELD_PROBLEMS[args_type] = "; ".join(map(str, unreadable_types(args_type)))
-    if problem:
+    if problem := _unreadable_fields(args_type):  # type: ignore[arg-type]  # every class is hashable
         raise PluginLoadError(plugin, f"its args_type {args_type.__qualname__} is unusable: {problem}")
 
 
-# Reading a configuration asks for each plugin several times.
-_FIELD_PROBLEMS: Final[WeakKeyDictionary[type[object], str]] = WeakKeyDictionary()
+# Kept, since reading a configuration asks for each plugin several times.
+@cache
+def _unreadable_fields(args_type: type[object]) -> str:
+    from kschedfw.api.strict import unreadable_types  # brings cattrs along
+
+    return "; ".join(map(str, unreadable_types(args_type)))
 
 
 def _broken_rules(plugin: str, validate: Callable[[], object]) -> Sequence[FieldError]:

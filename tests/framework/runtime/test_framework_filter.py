@@ -145,9 +145,9 @@ class TestPreFilter:
     @pytest.mark.parametrize(
         ("names", "text"),
         [
-            ("n0", r"node_names: expected several names, found one: 'n0'; write \['n0'\]"),
-            (5, "node_names: expected names, found 5"),
-            ([5], "node_names: expected names, found 5"),
+            ("n0", r"node_names: expected several texts, found one: 'n0'; write \('n0',\)"),
+            (5, "node_names: expected texts, found 5"),
+            ([5], "node_names: expected texts, found 5"),
         ],
     )
     def test_a_lone_text_is_no_set_of_names(

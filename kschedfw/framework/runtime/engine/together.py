@@ -256,7 +256,7 @@ class Together:
         end, error = len(rows), None
         if last:
             asked = NodeSelection(run.nodes.table, rows[passing])
-            # Where one of these filters reads pods, nominated pods decide which one refuses or fails first.
+            # Nominated pods decide which of these filters refuses or fails first, if one of them reads pods.
             alone = set(last).isdisjoint(self._node_by_node.reading_pods(run.state))
             answers = self._node_by_node.ask_in_order(last, run.state, run.pod, asked, wanted, alone=alone)
             run.asked_last = last

@@ -13,6 +13,7 @@ than LEAST_AGREEMENT, if a plugin failed, or if the recording is damaged or with
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -32,6 +33,7 @@ from kschedfw_replay.shadow.decision import Agreement, Cause
 LEAST_AGREEMENT: Final = 0.97
 """The share of decisions that are the same or tied. Races with changes of the same moment are most of the others."""
 _NODES, _MEAN_LIFE = 50, 25.0
+_BINARIES = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
 _CONTROLLERS = (
     "disruption-controller",
     "persistentvolume-binder-controller",
@@ -217,6 +219,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder that isn't there yet")
+    parser.add_argument("minutes", type=int, nargs="?", default=60, metavar="MINUTES")
+    parser.add_argument("rate", type=float, nargs="?", default=20.0, metavar="PODS_PER_SECOND")
+    given = parser.parse_args()
+    if given.folder.exists():
+        parser.error(f"{given.folder} is there already; give a new folder")
+    if lacking := [name for name in _BINARIES if not (Path(os.environ.get(VARIABLE, "")) / name).is_file()]:
+        parser.error(f"{VARIABLE} names no folder with {', '.join(lacking)}")
+    return given
+
+
 if __name__ == "__main__":
-    where, *rest = sys.argv[1:]
-    main(Path(where), int(rest[0]) if rest else 60, float(rest[1]) if rest[1:] else 20.0)
+    arguments = _arguments()
+    main(arguments.folder, arguments.minutes, arguments.rate)

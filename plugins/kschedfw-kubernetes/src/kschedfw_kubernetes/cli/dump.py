@@ -122,7 +122,7 @@ def _opened(file: Path) -> Iterator[IO[str]]:
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
-        # It would name the temporary file.
+        # The error itself names the temporary file, which nobody asked for.
         raise UsageError(f"{file}: can't be written in {target.parent}: {error.strerror or error}") from None
     written = Path(name)
     try:
