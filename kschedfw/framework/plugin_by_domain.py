@@ -72,11 +72,13 @@ class PluginByDomain(Plugin[ArgsT], Generic[ArgsT]):
     def _verdicts(self, state: CycleState, nodes: NodeTable) -> DomainVerdicts:
         found = self.domain_refusals(state, nodes)
         assert found is not None, f"{self.name} has no verdicts by domain here, and no filter of its own"
+        found.check(nodes)
         return found
 
     def _scores(self, state: CycleState, nodes: NodeTable) -> DomainScores:
         found = self.domain_scores(state, nodes)
         assert found is not None, f"{self.name} has no scores by domain here, and no score of its own"
+        found.check(nodes)
         return found
 
 

@@ -146,6 +146,26 @@ class ByDomain:
         found: npt.NDArray[Any] = self.values.take(nodes.take(self.column.codes, rows))
         return found
 
+    def check(self, nodes: NodeTable) -> None:
+        """Check that there is a value for each domain of these nodes: compiled loops read without looking.
+
+        Raises:
+            ValueError: too few or too many values, another table's column, or values that are neither bool nor integer.
+        """
+        column, values = self.column, self.values
+        if len(column.codes) != len(nodes):
+            raise ValueError(
+                f"the column of a ByDomain has {len(column.codes)} nodes, the table {len(nodes)}; "
+                "columns must be taken from the table that the hook is called with"
+            )
+        if not len(column.values) <= len(values) <= column.size + 1:
+            raise ValueError(
+                f"a ByDomain has {len(values)} values for {column.size} domains; "
+                f"it must have {column.size + 1}: one for each, and one for nodes without the label"
+            )
+        if values.dtype.kind not in "biu":
+            raise ValueError(f"the values of a ByDomain are {values.dtype}; they must be bool or integer")
+
 
 @frozen(eq=False)
 class DomainVerdicts:
@@ -157,6 +177,15 @@ class DomainVerdicts:
 
     parts: Sequence[ByDomain]
     statuses: Sequence[Status]
+
+    def check(self, nodes: NodeTable) -> None:
+        """Check the parts, see `ByDomain.check`, and that each has a status; ValueError otherwise."""
+        if len(self.parts) != len(self.statuses):
+            raise ValueError(
+                f"DomainVerdicts have {len(self.parts)} parts and {len(self.statuses)} statuses; each part needs one"
+            )
+        for part in self.parts:
+            part.check(nodes)
 
     def of(self, info: NodeInfo) -> Status | None:
         """Return the refusal of one node; None if it passes."""
@@ -223,6 +252,11 @@ class DomainScores:
 
     parts: Sequence[ByDomain]
     normalizing: Normalizing
+
+    def check(self, nodes: NodeTable) -> None:
+        """Check the parts, see `ByDomain.check`; ValueError otherwise."""
+        for part in self.parts:
+            part.check(nodes)
 
     def telling_apart(self) -> DomainScores:
         """Return scores that come out the same in 0–100, without the parts of which all nodes have the same value."""

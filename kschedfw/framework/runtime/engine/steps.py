@@ -251,6 +251,7 @@ class Step:
         found = cast("AnyPluginByDomain", self.plugin).domain_refusals(state, table)
         if found is None:
             return None
+        found.check(table)
         self.counts.rows_asked += len(table)
         return found.refused
 
@@ -318,6 +319,7 @@ class Step:
         found = cast("AnyPluginByDomain", self.plugin).domain_scores(state, table)
         if found is None:
             return None
+        found.check(table)
         self.counts.rows_asked += len(table)
         return found.telling_apart()
 
