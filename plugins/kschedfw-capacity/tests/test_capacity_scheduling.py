@@ -162,16 +162,6 @@ class TestComingBack:
         assert event.hint is not None
         return event.hint(pod("a/p"), old, new)
 
-    @pytest.mark.parametrize("key", ["a/gone", "b/gone"])
-    def test_when_a_pod_with_a_quota_is_gone(self, key: str) -> None:
-        assert self.hint("assignedpod", pod(key, on="n"), None) is QueueingHint.QUEUE
-
-    def test_not_when_a_pod_without_quota_is_gone(self) -> None:
-        assert self.hint("assignedpod", pod("c/gone", on="n"), None) is QueueingHint.SKIP
-
-    def test_not_when_a_pod_is_gone_that_used_nothing(self) -> None:
-        assert self.hint("assignedpod", pod("a/gone", 0, on="n"), None) is QueueingHint.SKIP
-
     def test_when_a_quota_comes_goes_or_changes(self) -> None:
         before, after = quota("b", 4).as_custom_object(), quota("b", 5).as_custom_object()
         assert self.hint("elasticquota", None, after) is QueueingHint.QUEUE

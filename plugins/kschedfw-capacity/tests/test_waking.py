@@ -57,6 +57,8 @@ def run_trial(seed: int) -> Tally:
 
 @example(290167222)
 @example(168)
+@example(604)
+@example(900702)
 @given(st.integers(0, 2**32))
 def test_a_pod_that_waited_is_placed_as_by_a_new_scheduler(seed: int) -> None:
     tally = run_trial(seed)

@@ -26,7 +26,6 @@ from kschedfw import (
     hookimpl,
 )
 from kschedfw.preemption import PreemptionEvaluator, PreemptionPlan
-from kschedfw_capacity.amounts import Amounts
 from kschedfw_capacity.demand import Demand
 from kschedfw_capacity.elastic_quota import ElasticQuota
 from kschedfw_capacity.quota import Quotas
@@ -34,6 +33,13 @@ from kschedfw_capacity.rules import QuotaRules
 from kschedfw_capacity.usage import Usage
 
 _DEMAND = StateKey[Demand]("CapacityScheduling.demand")
+
+_MAY_SUIT = (
+    ActionType.ADD
+    | ActionType.UPDATE_NODE_ALLOCATABLE
+    | ActionType.UPDATE_NODE_LABEL
+    | ActionType.UPDATE_NODE_TAINT
+)
 
 _NO_ROOM = Status.unschedulable("node(s) left no room within the elastic quotas")
 
@@ -106,10 +112,12 @@ class CapacityScheduling(Plugin):
     def events_to_register(self) -> Sequence[ClusterEvent]:
         gone = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
         return [
-            ClusterEvent(EventResource.ASSIGNED_POD, gone, self._after_pod_change),
+            # Any pod, with a quota or without: it may have been short of room beside the victims.
+            ClusterEvent(EventResource.ASSIGNED_POD, gone),
             ClusterEvent(ElasticQuota.kind, ActionType.ALL, self._after_quota_change),
             # The pods of a deleted node no longer count against quotas, although they may exist for a while longer.
-            ClusterEvent(EventResource.NODE, ActionType.DELETE),
+            # A node that is new, larger or allowed now may be one where preempting is enough.
+            ClusterEvent(EventResource.NODE, ActionType.DELETE | _MAY_SUIT),
         ]
 
     def _evaluator(self, state: CycleState, pod: Pod) -> PreemptionEvaluator:
@@ -140,15 +148,6 @@ class CapacityScheduling(Plugin):
             if name in snapshot:
                 for info in nominator.nominated_pods_for_node(name):
                     yield info.pod
-
-    def _after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:  # noqa: ARG002
-        """Wake the pod when a pod with requests and a quota is deleted or scaled down."""
-        if not isinstance(old, Pod) or not Amounts.requested_by(old).names:
-            return QueueingHint.SKIP
-        # Usage of other namespaces counts, too: it is compared with the sum of all mins.
-        if old.namespace == pod.namespace or self.handle.cluster.list(ElasticQuota, old.namespace):
-            return QueueingHint.QUEUE
-        return QueueingHint.SKIP
 
     def _after_quota_change(self, pod: Pod, old: object | None, new: object | None) -> QueueingHint:  # noqa: ARG002
         """Wake the pod when a quota's spec changes: there may be more to borrow, or a borrower to preempt."""
