@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +21,24 @@ def grant(api: Client, *rules: dict[str, list[str]], name: str = "some") -> None
     role = {"kind": "Role", "name": name, "apiGroup": "rbac.authorization.k8s.io"}
     binding = {"metadata": {"name": name}, "subjects": [subject], "roleRef": role}
     api("POST", f"{where}/rolebindings", binding)
+    group, (resource, _, subresource) = rules[0]["apiGroups"][0], rules[0]["resources"][0].partition("/")
+    asked = {"verb": rules[0]["verbs"][0], "group": group, "resource": resource, "subresource": subresource}
+    # A real server hears of roles by a watch, which may take it a moment.
+    until(lambda: is_allowed(api, "alice", namespace=api.namespace, **asked))
+
+
+def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not so after {seconds} s"
+        time.sleep(0.02)
+
+
+def is_allowed(api: Client, user: str, **attributes: str) -> bool:
+    """What the server answers to somebody who asks about another user's rights."""
+    spec = {"user": user, "groups": ["crew"], "resourceAttributes": attributes}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    return bool(api("POST", path, {"spec": spec})[1]["status"]["allowed"])
 
 
 def may(client: Client, **attributes: str) -> bool:
@@ -117,15 +137,10 @@ class TestReviews:
         assert not self.review(api, "wrong").get("authenticated")
 
     def test_of_access(self, api: Client) -> None:
-        def allowed(user: str, **attributes: str) -> bool:
-            spec = {"user": user, "groups": ["crew"], "resourceAttributes": attributes}
-            path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-            return bool(api("POST", path, {"spec": spec})[1]["status"]["allowed"])
-
         grant(api, {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]})
-        assert allowed("alice", verb="get", resource="pods", namespace=api.namespace)
-        assert not allowed("alice", verb="list", resource="pods", namespace=api.namespace)
-        assert not allowed("bob", verb="get", resource="pods", namespace=api.namespace)
+        assert is_allowed(api, "alice", verb="get", resource="pods", namespace=api.namespace)
+        assert not is_allowed(api, "alice", verb="list", resource="pods", namespace=api.namespace)
+        assert not is_allowed(api, "bob", verb="get", resource="pods", namespace=api.namespace)
 
     def test_health_is_everybodys_and_metrics_are_not(self, alice: Client) -> None:
         assert alice.http.get("/readyz").text == "ok"
