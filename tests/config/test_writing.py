@@ -131,7 +131,8 @@ def profiles(draw: st.DrawFn, name: str) -> Document:
 
 @st.composite
 def configurations(draw: st.DrawFn) -> SchedulerConfiguration:
-    renew = draw(seconds)
+    # More than retryPeriod × 1.2, which is 2.4 s by default.
+    renew = 2 + draw(seconds)
     extender = {
         "urlPrefix": "https://user:password@host/",
         "filterVerb": "filter",
