@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from apiserver.calling import PODS, Client, pod
 from kschedfw_apiserver import ApiServer, User
+
+from kschedfw.testing.waiting import eventually
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
@@ -24,14 +24,7 @@ def grant(api: Client, *rules: dict[str, list[str]], name: str = "some") -> None
     group, (resource, _, subresource) = rules[0]["apiGroups"][0], rules[0]["resources"][0].partition("/")
     asked = {"verb": rules[0]["verbs"][0], "group": group, "resource": resource, "subresource": subresource}
     # A real server hears of roles by a watch, which may take it a moment.
-    until(lambda: is_allowed(api, "alice", namespace=api.namespace, **asked))
-
-
-def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not so after {seconds} s"
-        time.sleep(0.02)
+    eventually(lambda: is_allowed(api, "alice", namespace=api.namespace, **asked))
 
 
 def is_allowed(api: Client, user: str, **attributes: str) -> bool:

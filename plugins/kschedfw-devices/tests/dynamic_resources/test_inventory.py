@@ -12,6 +12,7 @@ from device_world import DRIVER, made
 from kschedfw_devices.dynamic_resources.inventory import Inventory, PublishedSlice
 
 from kschedfw.api import Node, ResourceSlice
+from kschedfw.testing.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -48,10 +49,10 @@ def start(threads: ThreadPoolExecutor, count: int) -> None:
 
     def stay(begun: threading.Event) -> None:
         begun.set()
-        go_on.wait()
+        go_on.wait(PATIENCE)
 
     for _ in range(count):
         begun = threading.Event()
         threads.submit(stay, begun)
-        assert begun.wait(10)
+        assert begun.wait(PATIENCE)
     go_on.set()
