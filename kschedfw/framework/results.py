@@ -131,7 +131,7 @@ class ByDomain:
     """A value for each domain of a topology key: that of a node is `values[column.codes[row]]`.
 
     `column` has the labels of a table's nodes. Nodes without the label have the code -1, for which `values` ends with
-    one more entry.
+    one more entry. It may be left out if all nodes have the label (`column.is_on_all`).
     """
 
     column: EncodedColumn[Any]

@@ -7,7 +7,7 @@ import pytest
 from kschedfw_capacity import CapacityScheduling, ElasticQuota
 from tests.scenes import node, pod, quota
 
-from kschedfw import CycleState, Pod, PodInfo, QueueingHint, Status, make_pod
+from kschedfw import ActionType, CycleState, EventResource, Pod, PodInfo, QueueingHint, Status, make_pod
 from kschedfw.testing import FrameworkHarness
 
 OVER_MAX = "Pod a/p is rejected in PreFilter because ElasticQuota a is more than Max"
@@ -161,6 +161,25 @@ class TestComingBack:
         (event,) = (each for each in events if str(each.resource).lower().startswith(kind))
         assert event.hint is not None
         return event.hint(pod("a/p"), old, new)
+
+    @pytest.mark.parametrize(
+        ("resource", "action"),
+        [
+            (EventResource.ASSIGNED_POD, ActionType.DELETE),
+            (EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN),
+            (EventResource.NODE, ActionType.ADD),
+            (EventResource.NODE, ActionType.DELETE),
+            (EventResource.NODE, ActionType.UPDATE_NODE_ALLOCATABLE),
+            (EventResource.NODE, ActionType.UPDATE_NODE_LABEL),
+            (EventResource.NODE, ActionType.UPDATE_NODE_TAINT),
+        ],
+    )
+    def test_whenever_preempting_may_be_enough(self, resource: EventResource, action: ActionType) -> None:
+        events = harness(quota("a", 4)).framework.events_to_register()["CapacityScheduling"]
+        (event,) = (each for each in events if each.resource == resource)
+        assert action in event.action
+        # Without a hint, each of these events wakes the pod, whichever pod or node it is about.
+        assert event.hint is None
 
     def test_when_a_quota_comes_goes_or_changes(self) -> None:
         before, after = quota("b", 4).as_custom_object(), quota("b", 5).as_custom_object()

@@ -28,14 +28,14 @@ def grant(api: Client, *rules: dict[str, list[str]], name: str = "some") -> None
 
 
 def is_allowed(api: Client, user: str, **attributes: str) -> bool:
-    """What the server answers to somebody who asks about another user's rights."""
+    """Return whether the user has these rights, as the server tells others."""
     spec = {"user": user, "groups": ["crew"], "resourceAttributes": attributes}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
     return bool(api("POST", path, {"spec": spec})[1]["status"]["allowed"])
 
 
 def may(client: Client, **attributes: str) -> bool:
-    """What the server answers to somebody who asks about their own rights."""
+    """Return whether the client's user has these rights, as the server tells the user."""
     review = {"spec": {"resourceAttributes": attributes}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     return bool(client("POST", path, review)[1]["status"]["allowed"])

@@ -112,11 +112,11 @@ class CapacityScheduling(Plugin):
     def events_to_register(self) -> Sequence[ClusterEvent]:
         gone = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
         return [
-            # Any pod, with a quota or without: it may have been short of room beside the victims.
+            # Any pod that goes, with a quota or without, may leave enough room beside the victims of a preemption.
             ClusterEvent(EventResource.ASSIGNED_POD, gone),
             ClusterEvent(ElasticQuota.kind, ActionType.ALL, self._after_quota_change),
             # The pods of a deleted node no longer count against quotas, although they may exist for a while longer.
-            # A node that is new, larger or allowed now may be one where preempting is enough.
+            # Preempting may be enough on a node that is new, larger, or open to the pod now.
             ClusterEvent(EventResource.NODE, ActionType.DELETE | _MAY_SUIT),
         ]
 
