@@ -89,6 +89,20 @@ def flushes_before(since: float, timeout: float, now: float) -> tuple[int, float
     return count, since
 
 
+def end_of_stage(due: float, timeout: float) -> float:
+    """Return a time after a flush; all flushes up to it keep their distances from one another.
+
+    Where floats become twice as far apart, flushes of two pods may fall together from then on. The order of their
+    attempts stays that of the timeout before, which has to be known by then.
+    """
+    if due < 0:
+        return 0.0
+    power = math.ldexp(1.0, math.frexp(due)[1])
+    # A pod flushed since the last power of two, and one flushed just before it, fall together at their next flush.
+    crossing = power / 2 + timeout
+    return min(crossing, power) if due < crossing else power
+
+
 def rest(info: QueuedPodInfo, timeout: float, now: float) -> bool:
     """Write into an unschedulable or gated pod what its flushes before `now` would have. Return whether it was tried.
 

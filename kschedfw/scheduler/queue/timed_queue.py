@@ -170,17 +170,17 @@ class TimedQueue(BlockingQueue):
         """Bring pods that rest to the state that their flushes up to now would have left."""
         if not self._rests():
             return
-        tried = self._sub_queues.unschedulable.rest(self._clock.now())
 
         def compare(one: QueuedPodInfo, other: QueuedPodInfo) -> int:
             if one.timestamp == other.timestamp:
                 return -1 if self._sub_queues.before(one, other) else 1
             return -1 if one.timestamp < other.timestamp else 1
 
-        # In the order of their last attempts, since each attempt gave its pod the next number.
-        for info in sorted(tried, key=cmp_to_key(compare)):
-            self._sequence += 1
-            info.sequence = self._sequence
+        for tried in self._sub_queues.unschedulable.rest(self._clock.now()):
+            # In the order of their last attempts, since each attempt gave its pod the next number.
+            for info in sorted(tried, key=cmp_to_key(compare)):
+                self._sequence += 1
+                info.sequence = self._sequence
 
     def _do_what_is_due(self, now: float) -> None:
         if now >= self._sub_queues.backoff.next_release():

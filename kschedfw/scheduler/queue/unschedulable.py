@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kschedfw.framework.nodes.pod_info import QueuedPodInfo
-from kschedfw.scheduler.queue.stillness import rest
+from kschedfw.scheduler.queue.stillness import end_of_stage, rest
 
 Rejector = tuple[str, str]
 """A profile's name and a plugin's; the plugin is empty for a pod that no plugin has rejected."""
@@ -97,14 +97,15 @@ class UnschedulablePool:
         """Return a time before which no pod is overdue; infinity if there are no pods."""
         return math.nextafter(self._none_due_until, math.inf) if self._infos else math.inf
 
-    def rest(self, now: float) -> Sequence[QueuedPodInfo]:
+    def rest(self, now: float) -> Iterator[Sequence[QueuedPodInfo]]:
         """Catch up on the flushes before `now`, none of which would have changed anything.
 
-        Return the pods that would have been tried, in no particular order.
+        Yield, stage by stage (`end_of_stage`), the pods that would have been tried, in no particular order.
         """
-        tried = [info for info in self._infos.values() if rest(info, self._timeout, now)]
-        self._none_due_until = self._first_due(self._infos.values())
-        return tried
+        while (due := self.next_due()) < now:
+            until = min(now, end_of_stage(due, self._timeout))
+            yield [info for info in self._infos.values() if rest(info, self._timeout, until)]
+            self._none_due_until = self._first_due(self._infos.values())
 
     def retry_times(self) -> dict[str, float]:
         """Return the times at which plugins want pods tried again, by uid."""

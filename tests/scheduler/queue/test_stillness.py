@@ -151,10 +151,10 @@ class _Retrying(SchedulingQueue):
 
 
 def history(
-    coming: Sequence[Event], profile: Profile, registry: Registry, *, retries: bool
+    coming: Sequence[Event], profile: Profile, registry: Registry, *, retries: bool, start: float = START
 ) -> tuple[list[Any], int]:
     """What can be seen of the pods after each event, and the number of attempts that were made."""
-    clock = VirtualClock(START)
+    clock = VirtualClock(start)
     nodes = [make_node(f"n{index}").capacity(cpu="4", memory="8Gi", pods=20).build() for index in range(3)]
     cluster = InMemoryCluster(nodes)
     scheduler = Scheduler(
@@ -196,12 +196,50 @@ def _state(cluster: InMemoryCluster, scheduler: Scheduler) -> Any:
 
 @pytest.mark.slow
 @given(events())
+@example(
+    [
+        Event(0.0, _cordon, "cordon"),
+        Event(299.0, _adding(_pod("p4", "64", 0)), "add p4"),
+        Event(299.0, _cordon, "uncordon"),
+        Event(300.0, _adding(_pod("p7", "64", 0)), "add p7"),
+        Event(90_000.0, _adding(_pod("last", "1", 9)), "add last"),
+    ]
+)
 @settings(max_examples=examples(300, usual=16))
 def test_pods_are_as_if_they_had_been_tried_at_each_timeout(coming: list[Event]) -> None:
     still, few = history(coming, default_profile(), REGISTRY, retries=False)
     retried, many = history(coming, default_profile(), REGISTRY, retries=True)
     assert still == retried
     assert few <= many
+
+
+@given(
+    st.sampled_from([9, 10, 11, 14, 20]),
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.tuples(st.integers(-6, 6), st.integers(-6, 6)),
+    st.tuples(st.sampled_from([0, 5]), st.sampled_from([0, 5])),
+)
+@example(11, 1, 2, (4, 2), (0, 0))
+@example(11, 2, 1, (4, -4), (0, 0))
+@example(20, 3, 1, (-3, 0), (0, 0))
+@settings(max_examples=examples(200, usual=10))
+def test_order_is_kept_where_two_flushes_fall_together(
+    exponent: int, before: int, later: int, halves: tuple[int, int], priorities: tuple[int, int]
+) -> None:
+    """From a power of two on, floats are twice as far apart, and times that differed before are rounded to one."""
+    power = 2.0**exponent
+    half = math.ulp(power) / 2
+    first = max(0.0, power - before * TIMEOUT) + halves[0] * half
+    apart = max(0.0, later * TIMEOUT + halves[1] * half)
+    coming = [
+        Event(first, _adding(_pod("first", "64", priorities[0])), "add first"),
+        Event(apart, _adding(_pod("second", "64", priorities[1])), "add second"),
+        Event(2000.0, _adding(_pod("last", "1", 9)), "add last"),
+    ]
+    still, _ = history(coming, default_profile(), REGISTRY, retries=False, start=0.0)
+    retried, _ = history(coming, default_profile(), REGISTRY, retries=True, start=0.0)
+    assert still == retried
 
 
 def test_time_passes_in_one_step_where_nothing_changes() -> None:
