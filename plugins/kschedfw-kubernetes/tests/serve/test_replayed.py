@@ -36,6 +36,7 @@ _ADMINISTRATOR = "administrator"
 """The token of who makes nodes and pods, of a real server's administrator for example."""
 _ZONE = "topology.kubernetes.io/zone"
 _HOSTNAME = "kubernetes.io/hostname"
+_ENDS_OF_ATTEMPTS = ("Successfully bound pod to node", "Unable to schedule pod")
 
 
 @attrs.frozen
@@ -56,6 +57,14 @@ def decisions(log: str) -> Sequence[Decision]:
         Decision(pod, bound.get(pod, "") if number == last[pod] else "")
         for number, pod in enumerate(attempts)
     ]
+
+
+def all_are_decided(log: str, pods: int) -> bool:
+    """Return whether each of so many pods was tried, and no attempt goes on: a scheduler that ends cuts it short."""
+    lines = [json.loads(line) for line in log.splitlines()]
+    attempts = Counter(line["pod"] for line in lines if line["msg"] == "Attempting to schedule pod")
+    ends = Counter(line["pod"] for line in lines if line["msg"].startswith(_ENDS_OF_ATTEMPTS))
+    return len(attempts) == pods and attempts == ends
 
 
 class Replay:
@@ -165,7 +174,7 @@ def test_every_pod_goes_to_one_of_the_best_nodes(
             replica.wait_until_ready()
             path = "/api/v1/namespaces/default/pods"
             _in_parallel(partial(client.write, "POST", path), [pod(number, chance) for number in range(pods)])
-            replica.wait_for(lambda: len({each.pod for each in decisions(replica.log)}) == pods)
+            replica.wait_for(lambda: all_are_decided(replica.log, pods))
             assert replica.ends() == 0
         decided = decisions(replica.log)
         present = listed(client, Pod)
