@@ -91,9 +91,10 @@ class WatchedCluster(FlakyCluster):
     """Tells which gangs a binding that failed, or a pod that goes, leaves in part.
 
     `hold_back` is told of pods that lost their place before they were bound: to a preemption, or since their wait for
-    the doorkeeper was in vain, or since the doorkeeper failed or refused them. As in kube-scheduler, GangScheduling
-    lets waiting members go with the first permit that makes the gang complete, also in a trial of the group, and the
-    doorkeeper is asked after it.
+    the doorkeeper was in vain, or since the doorkeeper failed or refused them, or since a `pre_bind` failed. As in
+    kube-scheduler, GangScheduling lets waiting members go with the first permit that makes the gang complete, also in
+    a trial of the group, and the doorkeeper is asked after it. Whoever has lost a place can come back too late: another
+    pod has it then, or a node of the gang has come into another zone.
     """
 
     def __init__(
@@ -115,7 +116,9 @@ class WatchedCluster(FlakyCluster):
     def record_event(
         self, regarding: Named, type: str, reason: str, message: str, related: Named | None = None
     ) -> None:
-        if isinstance(regarding, Pod) and (reason == "Preempted" or "Doorkeeper" in message):
+        if isinstance(regarding, Pod) and (
+            reason == "Preempted" or "Doorkeeper" in message or "PreBind" in message
+        ):
             self._hold_back(regarding)
         if isinstance(regarding, Pod) and reason == "Preempted" and related is not None:
             self.victims[related.uid].append(regarding)
