@@ -18,8 +18,9 @@ _MANY: Final = 20_000
 class _Ageing:
     """Makes all objects old: none is looked at before the next full collection.
 
-    Freezing does that, and sets the collector's counts back. So where clusters are read one after the other, it never
-    comes to a full collection, and what their schedulers leave stays. So every other time this is a full collection.
+    Freezing does that, but also sets the collector's counts back. If nothing else were done, a program that reads one
+    cluster after the other would never come to a full collection, and the garbage of its schedulers would stay. So
+    where none came since the last freezing, this is one.
     """
 
     def __init__(self) -> None:

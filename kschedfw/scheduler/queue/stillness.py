@@ -90,12 +90,13 @@ def flushes_before(since: float, timeout: float, now: float) -> tuple[int, float
 
 
 def end_of_stage(due: float, timeout: float) -> float:
-    """Return a time after a flush; all flushes up to it keep their distances from one another.
+    """Return a time after a flush that is due. Up to it, no two flushes at different times fall together by rounding.
 
-    Where floats become twice as far apart, flushes of two pods may fall together from then on. The order of their
-    attempts stays that of the timeout before, which has to be known by then.
+    They may where floats become twice as far apart. From then on, the order of their attempts is that of the timeout
+    before: it has to be read from their times while these still differ.
     """
     if due < 0:
+        # Before 1970 floats become denser with time.
         return 0.0
     power = math.ldexp(1.0, math.frexp(due)[1])
     # A pod flushed since the last power of two, and one flushed just before it, fall together at their next flush.

@@ -230,7 +230,7 @@ def test_order_is_kept_where_two_flushes_fall_together(
     """From a power of two on, floats are twice as far apart, and times that differed before are rounded to one."""
     power = 2.0**exponent
     half = math.ulp(power) / 2
-    first = max(0.0, power - before * TIMEOUT) + halves[0] * half
+    first = max(0.0, power - before * TIMEOUT + halves[0] * half)
     apart = max(0.0, later * TIMEOUT + halves[1] * half)
     coming = [
         Event(first, _adding(_pod("first", "64", priorities[0])), "add first"),
