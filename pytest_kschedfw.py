@@ -171,7 +171,11 @@ class _Options:
     def problem(self) -> str:
         """Why what it says can't be meant; empty if it can."""
         if self.configuration is None:
-            return "" if self.scheduler_name is None else "scheduler_name is for a configuration's profiles"
+            if self.scheduler_name is not None:
+                return "scheduler_name is for a configuration's profiles"
+            if self.profile is not None and self.args:
+                return "a profile says its args itself: Profile([…], args={…})"
+            return ""
         if self.profile is not None or self.args or any(isinstance(each, str) for each in self.plugins):
             return "with a configuration there is no profile, no args and no name in plugins: it says all that itself"
         return ""

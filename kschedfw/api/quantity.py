@@ -209,10 +209,14 @@ class Quantity:
             return NotImplemented
         scale = min(self._scale, other._scale)
         number = self._unscaled * 10 ** (self._scale - scale) + other._unscaled * 10 ** (other._scale - scale)
-        grains = [_NANO if q._grain is None else q._grain for q in (self, other)]
         narrow = self._grain is other._grain is None and -_INT64_MAX <= number <= _INT64_MAX
         format = self.format if self.sign else other.format
-        return _quantity(*_without_factors_of_ten(number, scale), format, None if narrow else min(grains), "")
+        return _quantity(
+            *_without_factors_of_ten(number, scale),
+            format,
+            None if narrow else min(self._unit, other._unit),
+            "",
+        )
 
     def __neg__(self) -> "Quantity":
         """Return the amount with the other sign, in the same format."""
@@ -234,8 +238,17 @@ class Quantity:
             raise OverflowError(f"a factor must fit an int64, not {factor}")
         number = self._unscaled * factor
         narrow = self._grain is None and -_INT64_MAX <= number <= _INT64_MAX
-        grain = None if narrow else _NANO if self._grain is None else self._grain
-        return _quantity(*_without_factors_of_ten(number, self._scale), self.format, grain, "")
+        return _quantity(
+            *_without_factors_of_ten(number, self._scale), self.format, None if narrow else self._unit, ""
+        )
+
+    @property
+    def _unit(self) -> int:
+        """The power of ten that Kubernetes' big integer counts where this amount is, or becomes, wide.
+
+        Zeros at the end of a fraction (`1000m`) are an exception: there, they stay part of the number.
+        """
+        return self._scale if self._grain is None else self._grain
 
     # Each comparison is written out: `functools.total_ordering` makes the others four times as slow.
     def __lt__(self, other: "Quantity") -> bool:

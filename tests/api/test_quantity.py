@@ -405,6 +405,23 @@ def test_a_multiple_is_so_many_added_up(amount: int, suffix: str, factor: int) -
     assert (quantity * factor).value() == total.value()
 
 
+@pytest.mark.parametrize(
+    ("number", "value"),
+    [
+        pytest.param(Quantity.parse("0") + Quantity.parse("-8.5Ei"), -MAX, id="nothing and a capped amount"),
+        pytest.param(Quantity.parse("-7") * MAX, 6 - MAX, id="a multiple of a narrow one"),
+        pytest.param(
+            Quantity.of(-MAX, SI) + Quantity.parse("-9"), -MAX - 9 + 2**64, id="a sum of narrow ones"
+        ),
+        pytest.param(Quantity.of(-MAX, SI) + Quantity.parse("-9.5"), -7, id="the finer of two units: tenths"),
+    ],
+)
+def test_a_negative_amount_wraps_around_in_the_units_of_what_it_was_made_of(
+    number: Quantity, value: int
+) -> None:
+    assert number.value() == value
+
+
 @pytest.mark.parametrize("factor", [2**63, -(2**63) - 1])
 def test_a_factor_has_to_fit_an_int64(factor: int) -> None:
     with pytest.raises(OverflowError, match="must fit an int64"):

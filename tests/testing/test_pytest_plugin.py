@@ -274,6 +274,10 @@ WRONG = [
         "with a configuration there is no profile, no args",
     ),
     (
+        "profile=default_profile(), args={'NodeResourcesFit': {}}",
+        "a profile says its args itself: Profile([…], args={…})",
+    ),
+    (
         "configuration={}",
         "configuration: expected the path of a file or a SchedulerConfiguration, found dict",
     ),
@@ -309,7 +313,9 @@ def refusals(tmp_path_factory: pytest.TempPathFactory, site: Path) -> list[str]:
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles: [{plugins: {multiPoint: {enabled: [{name: Stranger}]}}}]\n"
     )
-    code, output = project.run({"test_it": "import pytest\n" + "".join(tests)})
+    code, output = project.run(
+        {"test_it": "import pytest\nfrom kschedfw.config import default_profile\n" + "".join(tests)}
+    )
     assert code == 1
     assert "Traceback" not in output
     assert "During handling of the above exception" not in output
