@@ -140,7 +140,7 @@ class World:
         self.excused: set[str] = set()
         """Nodes that may hold too much through no fault of the scheduler's."""
         self.kept_out: set[str] = set()
-        """The uids of pods that may have been kept out by a nomination, whose pod was then bound elsewhere."""
+        """The uids of pods that may have been kept out by a nomination, whose pod then took another node."""
         self.cluster.truth.watch(self._note_kept_out)
         self._uids = 0
         self._populate()
@@ -440,11 +440,18 @@ class World:
         self.cluster.deliver_all()
 
     def _note_kept_out(self, event: WatchEvent) -> None:
+        """Note who may have been kept out of a node by a pod that was nominated to it and takes another one.
+
+        It takes it where it is bound, or where it is only assumed and its nomination follows it there.
+        """
         pod, before = event.object, event.old
-        if isinstance(pod, Pod) and isinstance(before, Pod) and pod.node_name and not before.node_name:
+        if not (isinstance(pod, Pod) and isinstance(before, Pod)) or before.node_name:
+            return
+        followed = pod.status.nominated_node_name if self.scheduler.cache.is_assumed(pod) else ""
+        if taken := pod.node_name or followed:
             # Preemption nominates before it tells the cluster.
             nominated = before.status.nominated_node_name or self.scheduler.nominator.node_of(pod.uid)
-            if nominated not in ("", pod.node_name):
+            if nominated not in ("", taken):
                 self.kept_out |= {other.uid for other in self.pending() if other.priority <= pod.priority}
 
     def _while_somebody_waits(self) -> None:
