@@ -76,7 +76,7 @@ def test_ctrl_c_ends_it_and_resume_goes_on(directory: Path) -> None:
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         printed, told = process.communicate()
-    assert process.returncode == 130
+    assert process.returncode == 130, told
     assert printed.startswith("| | spreading |")
     last = told.splitlines()[-1]
     assert last.startswith("interrupted; ")
