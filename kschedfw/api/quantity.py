@@ -246,7 +246,7 @@ class Quantity:
     def _unit(self) -> int:
         """The power of ten that Kubernetes' big integer counts where this amount is, or becomes, wide.
 
-        Zeros at the end of a fraction (`1000m`) are an exception: there, they stay part of the number.
+        Kubernetes counts thousandths for `1000m`, too; here that text is 1, and counts ones.
         """
         return self._scale if self._grain is None else self._grain
 

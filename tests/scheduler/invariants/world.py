@@ -440,9 +440,9 @@ class World:
         self.cluster.deliver_all()
 
     def _note_kept_out(self, event: WatchEvent) -> None:
-        """Note who may have been kept out of a node by a pod that was nominated to it and takes another one.
+        """Note who may have been kept out of a node by a pod that was nominated to it, and takes another node.
 
-        It takes it where it is bound, or where it is only assumed and its nomination follows it there.
+        A pod takes a node when it is bound to it, or when it is assumed there and its nomination follows.
         """
         pod, before = event.object, event.old
         if not (isinstance(pod, Pod) and isinstance(before, Pod)) or before.node_name:
