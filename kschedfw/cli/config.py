@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import click
 
-from kschedfw.api.field_errors import FieldError
+from kschedfw.api.field_errors import FieldError, printable
 from kschedfw.api.words import counted
 from kschedfw.cli.configurations import feature_gates as gates_of
 from kschedfw.cli.configurations import print_warnings, selected_configuration
@@ -136,7 +136,7 @@ def show(
     if as_json:
         print_json(effective(configuration))
     else:
-        print("\n".join(_shown(configuration)))
+        _print(_shown(configuration))
 
 
 @config.command("diff", help=DIFF_HELP, short_help="Compare what two configurations do.")
@@ -173,7 +173,7 @@ def diff(
     if as_json:
         print_json([{"path": path, "a": before.get(path), "b": after.get(path)} for path in differing])
     else:
-        print("".join(map("{}\n".format, _differences(differing, before, after))), end="")
+        _print(_differences(differing, before, after))
     if differing:
         raise click.exceptions.Exit(DIFFERENT)
 
@@ -221,6 +221,11 @@ def _verdict(file: Path, gates: FeatureGates) -> FileVerdict:
 
 
 # --- Lines ---
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Print lines whole: values of a file could otherwise break them, or move the cursor."""
+    print("".join(f"{printable(line, len(line))}\n" for line in lines), end="")
 
 
 def _differences(paths: Iterable[str], before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:

@@ -303,6 +303,15 @@ class TestShow:
         assert run(["config", "show", "--algorithm-provider", "Default"]) == 2
         assert "did you mean 'DefaultProvider'?" in capsys.readouterr().err
 
+    def test_no_value_of_a_file_breaks_a_line_or_moves_the_cursor(
+        self, default: str, tmp_path: Path, capsys: Captured
+    ) -> None:
+        file = write(tmp_path / "named.yaml", f'{HEAD}profiles: [{{schedulerName: "a\\f\\e[2J\\nb"}}]\n')
+        assert run(["config", "show", file]) == 0
+        assert "profile a\\f\\x1b[2J\\nb" in capsys.readouterr().out.split("\n")
+        assert run(["config", "diff", default, file]) == 1
+        assert "  + a\\f\\x1b[2J\\nb" in capsys.readouterr().out.split("\n")
+
     def test_one_that_is_refused_is_not_shown(self, wrong: str, capsys: Captured) -> None:
         assert run(["config", "show", wrong]) == 2
         out, err = capsys.readouterr()
